@@ -1,8 +1,8 @@
 /* db.h: the store of what was measured.
  *
  * The only door to SQLite. One file, WAL, synchronous=FULL; every read-modify-write is BEGIN
- * IMMEDIATE and every statement is prepared. A handle is used by one thread at a time; any number of
- * processes may share a file. Nothing committed is lost by a crash.
+ * IMMEDIATE and every statement is prepared. A handle is used by one thread at a time; any number
+ * of processes may share a file. Nothing committed is lost by a crash.
  *
  * The file holds code that will run, so a file (or its -wal, -shm or folder) that others can
  * write is refused: ERR_DB_UNSAFE. Other refusals: ERR_DB_NEWER (a newer schema),
@@ -21,9 +21,9 @@
 typedef struct attn_db attn_db;
 
 typedef enum attn_db_mode {
-    ATTN_DB_WRITE,  /* created, migrated, folders made (0700) if need be */
-    ATTN_DB_READ,   /* ERR_NOT_FOUND if it does not exist; an older schema is read as it is */
-    ATTN_DB_SYSTEM  /* as READ, opened immutable: no lock, no -wal, for read-only folders */
+    ATTN_DB_WRITE, /* created, migrated, folders made (0700) if need be */
+    ATTN_DB_READ,  /* ERR_NOT_FOUND if it does not exist; an older schema is read as it is */
+    ATTN_DB_SYSTEM /* as READ, opened immutable: no lock, no -wal, for read-only folders */
 } attn_db_mode;
 
 attn_status attn_db_open(const char *path, attn_db_mode mode, attn_db **db, attn_error *err);
@@ -49,12 +49,12 @@ attn_status attn_db_session_end(attn_db *db, attn_error *err);
     XX(WRONG, "wrong")                 /* verification failed; final for the build */              \
     XX(COMPILE_ERROR, "compile_error") /* final for the build */                                   \
     XX(LOAD_ERROR, "load_error")                                                                   \
-    XX(LAUNCH_ERROR, "launch_error")   /* refused by the device; it goes on */                     \
-    XX(CRASH, "crash")                 /* took the worker with it */                               \
-    XX(TIMEOUT, "timeout")             /* compile or launch; retried once a session */             \
-    XX(OOM, "oom")                     /* likewise */                                              \
-    XX(PRUNED, "pruned")               /* compiled, but not worth timing: the error says why */    \
-    XX(LOST, "lost")                   /* its session died; retried once, last */
+    XX(LAUNCH_ERROR, "launch_error") /* refused by the device; it goes on */                       \
+    XX(CRASH, "crash")               /* took the worker with it */                                 \
+    XX(TIMEOUT, "timeout")           /* compile or launch; retried once a session */               \
+    XX(OOM, "oom")                   /* likewise */                                                \
+    XX(PRUNED, "pruned")             /* compiled, but not worth timing: the error says why */      \
+    XX(LOST, "lost")                 /* its session died; retried once, last */
 
 typedef enum attn_outcome {
 #define XX(name, text) ATTN_OUTCOME_##name,
@@ -115,8 +115,8 @@ attn_status attn_db_claim(attn_db *db, const attn_trial_key *key, attn_claim *cl
                           attn_trial_id *id, attn_trial_result *result, attn_error *err);
 
 /* Ends a claimed trial: row, samples and resources in one transaction. */
-attn_status attn_db_trial_end(attn_db *db, const attn_trial_id *id,
-                              const attn_trial_result *result, attn_error *err);
+attn_status attn_db_trial_end(attn_db *db, const attn_trial_id *id, const attn_trial_result *result,
+                              attn_error *err);
 
 /* Gives a claim back as if it had never been made (interrupted, budget over). */
 attn_status attn_db_trial_drop(attn_db *db, const attn_trial_id *id, attn_error *err);
@@ -142,8 +142,7 @@ attn_status attn_db_binary_put(attn_db *db, attn_hash build, const attn_binary *
                                attn_error *err);
 
 /* ERR_NOT_FOUND if none is kept; ERR_DB if its hash does not match its content. */
-attn_status attn_db_binary_get(attn_db *db, attn_hash build, attn_binary *binary,
-                               attn_error *err);
+attn_status attn_db_binary_get(attn_db *db, attn_hash build, attn_binary *binary, attn_error *err);
 
 /*-*** Looking up ************************************************/
 
@@ -151,13 +150,13 @@ attn_status attn_db_binary_get(attn_db *db, attn_hash build, attn_binary *binary
 typedef struct attn_db_row {
     attn_trial_id id;
     attn_problem problem;
-    attn_hash device;       /* attn_device_hash */
+    attn_hash device; /* attn_device_hash */
     char *device_name;
     char *arch;
     char *environment;
     char *toolchain;
     char *target;
-    attn_variant variant;   /* source is NULL: not stored */
+    attn_variant variant; /* source is NULL: not stored */
     attn_hash source_hash;
     attn_hash build;
     int32_t abi;
@@ -167,9 +166,9 @@ typedef struct attn_db_row {
     double final_ns;
     double band;
     double default_ns;
-    int32_t rank;           /* 0: not a finalist */
+    int32_t rank; /* 0: not a finalist */
     bool has_binary;
-    int64_t ended;          /* Unix seconds */
+    int64_t ended; /* Unix seconds */
 } attn_db_row;
 
 typedef struct attn_db_rows {
@@ -186,11 +185,11 @@ typedef struct attn_db_filter {
     const attn_device_info *device; /* this device ... */
     bool same_arch;                 /* ... or any of its architecture */
     const char *family;
-    attn_hash variant;              /* zero: any */
-    bool winners;                   /* rank 1 only */
-    bool finalists;                 /* rank 1 and more */
-    bool ended;                     /* no running rows */
-    size_t limit;                   /* 0: all */
+    attn_hash variant; /* zero: any */
+    bool winners;      /* rank 1 only */
+    bool finalists;    /* rank 1 and more */
+    bool ended;        /* no running rows */
+    size_t limit;      /* 0: all */
 } attn_db_filter;
 
 /* Rows by problem, device, threads, mode, then rank, then time (fastest first). */
@@ -201,8 +200,8 @@ attn_status attn_db_find(attn_db *db, const attn_db_filter *filter, attn_db_rows
 
 /* Text export of what the filter matches (with devices, toolchains, problems, variants, builds;
  * without samples and binaries unless asked): reviewable, sorted, the form of db/seed. */
-attn_status attn_db_export(attn_db *db, const attn_db_filter *filter, bool samples,
-                           attn_str *out, attn_error *err);
+attn_status attn_db_export(attn_db *db, const attn_db_filter *filter, bool samples, attn_str *out,
+                           attn_error *err);
 
 typedef struct attn_db_counts {
     int64_t added;   /* trials */
@@ -211,12 +210,11 @@ typedef struct attn_db_counts {
 
 /* Imports an export; all or nothing. `name` is for messages: "seed.txt:12: ...". Ranks are taken
  * over only where this database has no winner of its own. */
-attn_status attn_db_import(attn_db *db, const char *text, const char *name,
-                           attn_db_counts *counts, attn_error *err);
+attn_status attn_db_import(attn_db *db, const char *text, const char *name, attn_db_counts *counts,
+                           attn_error *err);
 
 /* Insert-or-ignore of everything in another database file, binaries included. */
-attn_status attn_db_merge(attn_db *db, const char *path, attn_db_counts *counts,
-                          attn_error *err);
+attn_status attn_db_merge(attn_db *db, const char *path, attn_db_counts *counts, attn_error *err);
 
 /* Drops trials whose variant's family files, toolchain or ABI are no longer current, as judged by
  * keep(), and everything that nothing refers to any more. */

@@ -1,9 +1,9 @@
 /* gen.h: families, their spaces, and rendered variants.
  *
  * The only door to Lua. A generator holds one sandboxed Lua state with the embedded (and overlaid)
- * space files and templates; it is used by one thread at a time. Errors in Lua, in a space file or in a
- * template carry the file's own name and line: ATTN_ERR_TEMPLATE. Memory and instructions of every
- * call are bounded. */
+ * space files and templates; it is used by one thread at a time. Errors in Lua, in a space file or
+ * in a template carry the file's own name and line: ATTN_ERR_TEMPLATE. Memory and instructions of
+ * every call are bounded. */
 #ifndef ATTN_GEN_H
 #define ATTN_GEN_H
 

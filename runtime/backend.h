@@ -33,7 +33,7 @@ typedef enum attn_copy { ATTN_COPY_TO_DEVICE, ATTN_COPY_FROM_DEVICE } attn_copy;
 
 /* What the device is doing right now; NaN where it cannot be told. */
 typedef struct attn_device_state {
-    double canary;      /* CPU: FMA rate of this moment, GFLOP/s on one thread */
+    double canary; /* CPU: FMA rate of this moment, GFLOP/s on one thread */
     double clock_mhz;
     double power_w;
     double temperature_c;
@@ -61,8 +61,8 @@ typedef struct attn_backend {
     attn_status (*compile)(const attn_build *build, attn_binary *binary, attn_error *err);
 
     /* The command that compiles `file` by hand with these options, for `attntune show`. */
-    void (*command)(const char *language, const char *options, const char *target,
-                    const char *file, attn_str *out);
+    void (*command)(const char *language, const char *options, const char *target, const char *file,
+                    attn_str *out);
 
     /* Loads a binary and checks the key it exports; ERR_LOAD. The launch record is copied. */
     attn_status (*load)(attn_backend_device *device, const attn_binary *binary,
@@ -84,8 +84,7 @@ typedef struct attn_backend {
                         int32_t launches, double *ns, attn_error *err);
 
     /* Device memory, 256-byte aligned, content undefined. ERR_NOMEM. */
-    attn_status (*alloc)(attn_backend_device *device, size_t size, void **memory,
-                         attn_error *err);
+    attn_status (*alloc)(attn_backend_device *device, size_t size, void **memory, attn_error *err);
     void (*free)(attn_backend_device *device, void *memory);
 
     /* Copies between host and device, done on return. */

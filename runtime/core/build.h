@@ -29,7 +29,8 @@ typedef struct attn_binary {
     int32_t smem;      /* static shared memory, bytes; -1 where not known */
 } attn_binary;
 
-#define ATTN_BINARY_INIT { NULL, 0, "", ATTN_STR_INIT, -1, -1, -1 }
+#define ATTN_BINARY_INIT                                                                           \
+    { NULL, 0, "", ATTN_STR_INIT, -1, -1, -1 }
 
 void attn_binary_free(attn_binary *binary); /* frees what it owns and sets it to ATTN_BINARY_INIT */
 

@@ -12,7 +12,8 @@ typedef struct attn_error {
     char line[1024]; /* one line, or several when a log follows; cut at the end if longer */
 } attn_error;
 
-#define ATTN_ERROR_INIT { ATTN_OK, "" }
+#define ATTN_ERROR_INIT                                                                            \
+    { ATTN_OK, "" }
 
 #define ATTN_PRINTF(a, b) __attribute__((format(printf, a, b)))
 

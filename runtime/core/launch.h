@@ -25,7 +25,12 @@
 enum { ATTN_STEPS_MAX = 3, ATTN_LIMITS_MAX = 8, ATTN_SYMBOL_MAX = 48 };
 
 /* How a step's tasks or blocks are counted; see attn_abi.h for their numbering. */
-typedef enum attn_grid { ATTN_GRID_TILES, ATTN_GRID_KV_TILES, ATTN_GRID_SPLIT, ATTN_GRID_PERSISTENT } attn_grid;
+typedef enum attn_grid {
+    ATTN_GRID_TILES,
+    ATTN_GRID_KV_TILES,
+    ATTN_GRID_SPLIT,
+    ATTN_GRID_PERSISTENT
+} attn_grid;
 
 /* In which order the CPU pool deals the tasks of a step (a CUDA kernel does this itself).
  * LONGEST_FIRST: the last tile of every head first, which for causal masks is the longest. */
@@ -115,8 +120,8 @@ size_t attn_workspace_bytes(const attn_launch *launch, const attn_problem *probl
                             int32_t workers);
 
 /* Points args->workspace[] into ws, and sets splits and workers. */
-void attn_workspace_assign(const attn_launch *launch, const attn_problem *problem,
-                           int32_t workers, void *ws, attn_forward_args *args);
+void attn_workspace_assign(const attn_launch *launch, const attn_problem *problem, int32_t workers,
+                           void *ws, attn_forward_args *args);
 
 /* Task counts fit an int and the workspace a size_t: ATTN_OK or ATTN_ERR_UNSUPPORTED. */
 attn_status attn_launch_fits(const attn_launch *launch, const attn_problem *problem,

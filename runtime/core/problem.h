@@ -47,7 +47,8 @@ attn_hash attn_problem_hash(const attn_problem *problem);
  * pair is 0 and the other not, or the classes differ. */
 double attn_problem_distance(const attn_problem *a, const attn_problem *b);
 
-/* (query, key) pairs that are seen, over all heads; exact, so that FLOPs never count masked work. */
+/* (query, key) pairs that are seen, over all heads; exact, so that FLOPs never count masked work.
+ */
 double attn_problem_pairs(const attn_problem *problem);
 
 /* Floating-point operations: 2 (head_dim + head_dim_v) a seen pair. */

@@ -80,11 +80,11 @@ typedef struct attn_forward_args {
     attn_i32 mask_left;
     attn_i32 mask_right;
     attn_i32 mask_offset;
-    attn_i32 tiles;   /* tiles of one (batch, head) in the step being run */
-    attn_i32 splits;  /* key splits of the launch record, 1 without */
-    attn_i32 workers; /* CPU: threads that may call; CUDA: 0 */
-    float scale;      /* finite, any sign */
-    float scale_log2; /* scale * log2(e) */
+    attn_i32 tiles;                        /* tiles of one (batch, head) in the step being run */
+    attn_i32 splits;                       /* key splits of the launch record, 1 without */
+    attn_i32 workers;                      /* CPU: threads that may call; CUDA: 0 */
+    float scale;                           /* finite, any sign */
+    float scale_log2;                      /* scale * log2(e) */
     attn_tensor_map map[ATTN_TENSOR_MAPS]; /* filled only if the launch record asks */
 } attn_forward_args;
 

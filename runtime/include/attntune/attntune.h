@@ -117,8 +117,8 @@ enum { ATTN_FEATURE_LSE = 1u << 0 };
 
 /* What is to be computed. Plain data; zero batch, heads or lengths are legal and do nothing (or,
  * with seq_kv 0, write O = 0 and LSE = -inf). heads_q is a multiple of heads_kv; lengths are at
- * most 2^28; head_dim and head_dim_v are 1..1024. window_left and window_right are -1 (unbounded) or
- * a count of keys, and 0 unless mask is window. */
+ * most 2^28; head_dim and head_dim_v are 1..1024. window_left and window_right are -1 (unbounded)
+ * or a count of keys, and 0 unless mask is window. */
 typedef struct attn_problem {
     attn_op op;
     attn_dtype dtype;
@@ -162,7 +162,11 @@ ATTN_API attn_status attn_problem_check(const attn_problem *problem, char *error
 typedef struct attn_context attn_context;
 typedef struct attn_plan attn_plan;
 
-typedef enum attn_backend_id { ATTN_BACKEND_CPU, ATTN_BACKEND_CUDA, ATTN_BACKEND_FAKE } attn_backend_id;
+typedef enum attn_backend_id {
+    ATTN_BACKEND_CPU,
+    ATTN_BACKEND_CUDA,
+    ATTN_BACKEND_FAKE
+} attn_backend_id;
 
 typedef struct attn_device {
     attn_backend_id backend;
@@ -183,15 +187,15 @@ typedef struct attn_device {
 typedef enum attn_effort { ATTN_CACHED, ATTN_ESTIMATE, ATTN_MEASURE } attn_effort;
 
 typedef struct attn_options {
-    size_t size;              /* sizeof(attn_options) */
-    const char *db_path;      /* NULL: ATTNTUNE_DB, else $XDG_CACHE_HOME/attntune/attntune.db */
-    const char *system_db;    /* NULL: ATTNTUNE_SYSTEM_DB, else the installed share/attntune file */
-    const char *family_path;  /* NULL: ATTNTUNE_PATH; a folder of spaces and templates you trust */
-    const char *tool_path;    /* NULL: the installed attntune program, for MEASURE */
-    attn_effort effort;       /* what attn_run and attn_workspace_size may do: CACHED or ESTIMATE */
-    double measure_seconds;   /* budget of one MEASURE; 0: 20 s */
-    int32_t threads;          /* CPU threads at most; 0: what affinity, cgroup and
-                                 OMP_NUM_THREADS allow */
+    size_t size;             /* sizeof(attn_options) */
+    const char *db_path;     /* NULL: ATTNTUNE_DB, else $XDG_CACHE_HOME/attntune/attntune.db */
+    const char *system_db;   /* NULL: ATTNTUNE_SYSTEM_DB, else the installed share/attntune file */
+    const char *family_path; /* NULL: ATTNTUNE_PATH; a folder of spaces and templates you trust */
+    const char *tool_path;   /* NULL: the installed attntune program, for MEASURE */
+    attn_effort effort;      /* what attn_run and attn_workspace_size may do: CACHED or ESTIMATE */
+    double measure_seconds;  /* budget of one MEASURE; 0: 20 s */
+    int32_t threads;         /* CPU threads at most; 0: what affinity, cgroup and
+                                OMP_NUM_THREADS allow */
 } attn_options;
 
 #define ATTN_OPTIONS_INIT                                                                          \
@@ -240,9 +244,12 @@ typedef struct attn_forward_tensors {
 
 #ifdef __cplusplus
 #define ATTN_FORWARD_TENSORS_INIT                                                                  \
-    { sizeof(attn_forward_tensors), NAN, NULL, NULL, NULL, NULL, NULL, {}, {}, {}, {} }
+    {                                                                                              \
+        sizeof(attn_forward_tensors), NAN, NULL, NULL, NULL, NULL, NULL, {}, {}, {}, {}            \
+    }
 #else
-#define ATTN_FORWARD_TENSORS_INIT { .size = sizeof(attn_forward_tensors), .scale = NAN }
+#define ATTN_FORWARD_TENSORS_INIT                                                                  \
+    { .size = sizeof(attn_forward_tensors), .scale = NAN }
 #endif
 
 /* Sets the strides of q, k, v and o for contiguous tensors in the problem's layout (qkv: rows of
@@ -256,7 +263,8 @@ ATTN_API void attn_forward_strides(const attn_problem *problem, attn_forward_ten
  * stream: a CUstream on CUDA (the call returns before the work is done), NULL on the CPU (where it
  * returns when O is written).
  * @return ERR_INVALID (problem, tensors), ERR_NO_DEVICE, ERR_ALIGNMENT, ERR_WORKSPACE,
- *         ERR_NO_KERNEL, ERR_COMPILE, ERR_LOAD, ERR_LAUNCH, ERR_CAPTURING, ERR_FORKED, ERR_NOMEM. */
+ *         ERR_NO_KERNEL, ERR_COMPILE, ERR_LOAD, ERR_LAUNCH, ERR_CAPTURING, ERR_FORKED, ERR_NOMEM.
+ */
 ATTN_API attn_status attn_run(attn_context *context, const attn_problem *problem,
                               attn_device device, const attn_forward_tensors *tensors, void *ws,
                               size_t ws_bytes, void *stream);
@@ -300,9 +308,9 @@ typedef struct attn_choice {
     char family[64];         /* "cpu/simd_forward" */
     char configuration[512]; /* "NV=4 MR=4 ...", every parameter */
     attn_origin origin;
-    double distance;         /* max |log2 ratio| to the tuned problem; 0 when exact */
-    char stale[128];         /* why the row is stale, "" if it is fresh */
-    double expected_ns;      /* measured time of the tuned problem; NaN if never measured */
+    double distance;    /* max |log2 ratio| to the tuned problem; 0 when exact */
+    char stale[128];    /* why the row is stale, "" if it is fresh */
+    double expected_ns; /* measured time of the tuned problem; NaN if never measured */
 } attn_choice;
 
 /* What attn_run would run for the problem now (making the choice if it is not made yet), and what
