@@ -5,8 +5,8 @@
  * there is one description of it, here.
  *
  *     step symbol=KERNEL threads=128 smem=0 cluster=1 grid=tiles rows=64 packed=0 order=row
- *          deal=dynamic blocks_per_sm=1 spare=0 pdl=0                                       (one
- * line; 1..3) workspace bytes=4096 per=worker                                          (0..4)
+ *          deal=dynamic blocks_per_sm=1 spare=0 pdl=0                 (on one line; 1..3 steps)
+ *     workspace bytes=4096 per=worker                                          (0..4)
  *     splits 1
  *     zero_bytes 0
  *     tensor_map tensor=q rank=4 rows=64 swizzle=128                           (0..4)
