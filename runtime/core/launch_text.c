@@ -108,7 +108,7 @@ static void store(const struct key *key, void *row, int64_t value) {
         memcpy(at, &flag, sizeof flag);
         break;
     case LETTER:
-        *at = key->words[value][0];
+        *at = key->words ? key->words[value][0] : '\0';
         break;
     case SYMBOL:
         break;
