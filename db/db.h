@@ -22,7 +22,7 @@ typedef struct attn_db attn_db;
 
 typedef enum attn_db_mode {
     ATTN_DB_WRITE, /* created, migrated, folders made (0700) if need be */
-    ATTN_DB_READ,  /* ERR_NOT_FOUND if it does not exist; an older schema is read as it is */
+    ATTN_DB_READ,  /* ERR_NOT_FOUND if it does not exist; ERR_DB if its schema is an older one */
     ATTN_DB_SYSTEM /* as READ, opened immutable: no lock, no -wal, for read-only folders */
 } attn_db_mode;
 
@@ -74,6 +74,7 @@ typedef struct attn_trial_key {
     const attn_problem *problem;
     const attn_variant *variant;
     const char *toolchain;
+    const char *target;    /* attn_backend.target */
     attn_hash source_hash; /* of the family's files */
     attn_hash build;
     int32_t threads;
@@ -109,8 +110,10 @@ typedef enum attn_claim {
     ATTN_CLAIM_TAKEN /* another live session is at it */
 } attn_claim;
 
-/* Asks for the right to run a trial. DONE: an ok trial of this environment, a wrong or
- * compile_error of the build anywhere, or a failure of this session, or a `lost` twice. */
+/* Asks for the right to run a trial. DONE: an ok, pruned, load_error, launch_error or crash trial
+ * of this build, problem, device, threads, mode and environment; a wrong or compile_error of the
+ * build anywhere; a timeout or oom, in any session, that ended after this session began; two
+ * `lost`. */
 attn_status attn_db_claim(attn_db *db, const attn_trial_key *key, attn_claim *claim,
                           attn_trial_id *id, attn_trial_result *result, attn_error *err);
 
@@ -130,9 +133,16 @@ typedef struct attn_finalist {
     const double *round_ns;
 } attn_finalist;
 
+/* How far the search behind a decision went, so that the same command knows there is no more to
+ * do, and a larger budget that there is. */
+typedef struct attn_search_extent {
+    double seconds; /* spent on this problem so far, all sessions together */
+    bool exhausted; /* nothing of the space (or of the core subset) was left untried */
+} attn_search_extent;
+
 /* Records the decision: clears earlier ranks of (problem, device, threads, mode) and sets these. */
 attn_status attn_db_decide(attn_db *db, const attn_finalist *finalists, size_t count,
-                           double default_ns, attn_error *err);
+                           double default_ns, const attn_search_extent *extent, attn_error *err);
 
 /*-*** Binaries **************************************************/
 
@@ -166,7 +176,9 @@ typedef struct attn_db_row {
     double final_ns;
     double band;
     double default_ns;
-    int32_t rank; /* 0: not a finalist */
+    int32_t rank;              /* 0: not a finalist */
+    attn_search_extent extent; /* of a winner */
+    attn_search_extent extent; /* of a winner */
     bool has_binary;
     int64_t ended; /* Unix seconds */
 } attn_db_row;
@@ -213,7 +225,9 @@ typedef struct attn_db_counts {
 attn_status attn_db_import(attn_db *db, const char *text, const char *name, attn_db_counts *counts,
                            attn_error *err);
 
-/* Insert-or-ignore of everything in another database file, binaries included. */
+/* Adds everything of another database file that is not here, binaries included: a trial is known by
+ * its id. An incoming rank is cleared where this database has a winner of its own; running rows
+ * stay behind; a build here that has no binary takes theirs. */
 attn_status attn_db_merge(attn_db *db, const char *path, attn_db_counts *counts, attn_error *err);
 
 /* Drops trials whose variant's family files, toolchain or ABI are no longer current, as judged by

@@ -60,6 +60,7 @@ CREATE TABLE session (
     pid     INTEGER NOT NULL,
     started INTEGER NOT NULL,          -- process start time, clock ticks since boot
     begun   INTEGER NOT NULL,
+    seen    INTEGER NOT NULL,          -- at every claim and end; 10 minutes without: dead
     ended   INTEGER,                   -- NULL: running, or dead
     version TEXT NOT NULL,
     command TEXT NOT NULL
@@ -84,6 +85,8 @@ CREATE TABLE trial (
     final_ns    REAL,                  -- median of the interleaved final rounds; finalists only
     band        REAL,                  -- relative noise band of the finals
     default_ns  REAL,                  -- the family default's final_ns of the same rounds
+    searched_s  REAL,                  -- winner only: seconds of search behind the decision
+    exhausted   INTEGER NOT NULL DEFAULT 0, -- winner only: nothing was left untried
     rank        INTEGER,               -- 1: the winner of its (problem, device, threads, mode)
     throttled   INTEGER NOT NULL DEFAULT 0,
     clock_mhz   REAL,

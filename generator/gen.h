@@ -131,8 +131,9 @@ attn_status attn_space_render(attn_space *space, const attn_config *config, attn
 /* A fault found in a family's files, one line. */
 typedef void attn_lint_report(void *user, const char *line);
 
-/* Asked by lint for the identity of a variant's machine code ("" if it does not compile, with the
- * reason reported elsewhere); lets the generator stay free of backends. */
+/* Asked by lint for the identity of a variant's machine code, built with one constant key ("" if it
+ * does not compile, with the reason reported elsewhere); lets the generator stay free of backends.
+ */
 typedef attn_status attn_lint_compile(void *user, const attn_variant *variant,
                                       const attn_device_info *device, attn_hash *code,
                                       attn_error *err);

@@ -4,8 +4,11 @@
  * table, and one line in backends.c. Nothing above this header knows which backend it talks to.
  * Slots marked (optional) may be NULL; the default is stated.
  *
- * Threads: count, toolchain and compile may be called from any thread. The rest of a device is
- * used by one thread at a time, except run, which any thread may call at any time. */
+ * Threads: the slots that take no device, and info, workers, capturing, fits and run, may be called
+ * from any thread at any time; the rest of a device is used by one thread at a time.
+ *
+ * Failures: ERR_LAUNCH is a refusal after which the device goes on; ERR_DEVICE means that it is
+ * lost to this process and only close may follow; ERR_NOMEM is the device's memory running out. */
 #ifndef ATTN_BACKEND_H
 #define ATTN_BACKEND_H
 
@@ -20,7 +23,10 @@ typedef struct attn_backend_device attn_backend_device; /* each backend defines 
 typedef struct attn_kernel attn_kernel;
 
 typedef struct attn_device_options {
-    int32_t threads; /* CPU: at most so many; 0: the budget (affinity, cgroup, OMP_NUM_THREADS) */
+    int32_t threads;  /* CPU: at most so many; 0: the budget (affinity, cgroup, OMP_NUM_THREADS) */
+    bool own_context; /* CUDA: true makes a context for alloc, copy, sync and time (the tuner);
+                         false makes none: kernels run in the caller's current one, and only info,
+                         load, unload, capturing, fits and run are called (the library) */
 } attn_device_options;
 
 /* Tensors of one call as addresses on the device, and the problem they belong to. */
@@ -54,25 +60,37 @@ typedef struct attn_backend {
     void (*info)(const attn_backend_device *device, attn_device_info *info);
 
     /* Identity of the toolchain that these options select: name, version, path-independent. */
-    attn_status (*toolchain)(const char *options, attn_str *identity, attn_error *err);
+    attn_status (*toolchain)(const char *language, const char *options, attn_str *identity,
+                             attn_error *err);
 
-    /* Needs no device. ERR_COMPILE with the log, ERR_NO_TOOL, ERR_INVALID (an option that is not
-     * allowed), ERR_IO, ERR_NOMEM. */
+    /* What a build with these options needs of a device: "sm_90a", "cpu:x86_64+avx2+fma". Needs no
+     * device. A device's arch is the coarse word for "same architecture"; this is exact. */
+    attn_status (*target)(const attn_device_info *info, const char *options, attn_str *target,
+                          attn_error *err);
+
+    /* Can a binary of that target run on that device? load refuses it otherwise. */
+    bool (*runs)(const attn_device_info *info, const char *target);
+
+    /* Needs no device. Appends `attn_key` to the source in the language's own form. ERR_COMPILE
+     * with the log, ERR_NO_TOOL, ERR_INVALID (an option that is not allowed), ERR_IO, ERR_NOMEM. */
     attn_status (*compile)(const attn_build *build, attn_binary *binary, attn_error *err);
 
     /* The command that compiles `file` by hand with these options, for `attntune show`. */
     void (*command)(const char *language, const char *options, const char *target, const char *file,
                     attn_str *out);
 
-    /* Loads a binary and checks the key it exports; ERR_LOAD. The launch record is copied. */
-    attn_status (*load)(attn_backend_device *device, const attn_binary *binary,
+    /* Loads a binary made for `target` and checks the key it exports; ERR_LOAD. The launch record
+     * is copied, and the binary may be freed afterwards. */
+    attn_status (*load)(attn_backend_device *device, const attn_binary *binary, const char *target,
                         const attn_launch *launch, attn_kernel **kernel, attn_error *err);
     void (*unload)(attn_kernel *kernel);
 
-    /* Workers that a call with this kernel has (CPU: threads; else 0): for workspace sizes. */
+    /* Workers that a call has (CPU: threads; else 0), for workspace sizes; constant while open. */
     int32_t (*workers)(const attn_backend_device *device);
 
-    /* Queues one call; on the CPU it is done on return. Allocates nothing, waits for nothing. */
+    /* Queues one call; on the CPU it is done on return. Clears zero_bytes, sets args.tiles for each
+     * step in its own copy of the args. Allocates nothing, waits for nothing. Works in the child of
+     * a fork on the CPU (threads are made anew); ERR_FORKED on CUDA. */
     attn_status (*run)(attn_kernel *kernel, const attn_call *call, void *stream, attn_error *err);
 
     /* Waits for all queued work and reports its failures. */
@@ -93,6 +111,17 @@ typedef struct attn_backend {
 
     /* (optional) Fills in what can be told of the device's state. Default: all unknown. */
     void (*state)(attn_backend_device *device, attn_device_state *state);
+
+    /* (optional) Is the stream being captured into a graph? Default: no. */
+    bool (*capturing)(attn_backend_device *device, void *stream);
+
+    /* (optional) Can this kernel address the call's strides? Default: yes. */
+    bool (*fits)(const attn_kernel *kernel, const attn_call *call);
+
+    /* (optional) A stream of the tuner's own, to keep the device busy beside a check. Default: the
+     * device has no streams. */
+    attn_status (*stream_create)(attn_backend_device *device, void **stream, attn_error *err);
+    void (*stream_destroy)(attn_backend_device *device, void *stream);
 
     /* (optional) Best rate of fused multiply-adds measured on that many threads, GFLOP/s.
      * Default: NaN, no % of peak is shown. */

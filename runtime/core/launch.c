@@ -69,7 +69,8 @@ static int64_t term_count(const attn_workspace_term *term, const attn_launch *la
         [ATTN_PER_KV_HEAD] = heads_kv,
         [ATTN_PER_HEAD] = heads_q,
         [ATTN_PER_ROW] = heads_q * p->seq_q * launch->splits,
-        [ATTN_PER_KEY] = heads_kv * (((int64_t)p->seq_kv + 63) / 64 * 64),
+        [ATTN_PER_KEY] =
+            heads_kv * ((p->seq_kv + term->round - 1) / term->round * (int64_t)term->round),
     };
     return counts[term->per];
 }
@@ -103,10 +104,14 @@ void attn_workspace_assign(const attn_launch *launch, const attn_problem *p, int
 }
 
 attn_status attn_launch_fits(const attn_launch *launch, const attn_problem *p, attn_error *err) {
-    for (int32_t i = 0; i < launch->steps; i++)
+    for (int32_t i = 0; i < launch->steps; i++) {
+        if (launch->step[i].packed && p->seq_q * group_of(p) > ATTN_SEQ_MAX)
+            return attn_fail(err, ATTN_ERR_UNSUPPORTED,
+                             "the problem has more than 2^28 rows a key head");
         if (attn_step_tasks(&launch->step[i], launch, p) > INT32_MAX)
             return attn_fail(err, ATTN_ERR_UNSUPPORTED,
                              "the problem has more than 2^31 tiles; split its batch or heads");
+    }
     if (attn_workspace_bytes(launch, p, 1024) > PTRDIFF_MAX / 2)
         return attn_fail(err, ATTN_ERR_UNSUPPORTED, "the problem's workspace is too large");
     return ATTN_OK;

@@ -6,11 +6,11 @@
  *
  *     step symbol=KERNEL threads=128 smem=0 cluster=1 grid=tiles rows=64 packed=0 order=row
  *          deal=dynamic blocks_per_sm=1 spare=0 pdl=0                 (on one line; 1..3 steps)
- *     workspace bytes=4096 per=worker                                          (0..4)
+ *     workspace bytes=4096 per=worker round=64                                 (0..4)
  *     splits 1
  *     zero_bytes 0
  *     tensor_map tensor=q rank=4 rows=64 swizzle=128                           (0..4)
- *     limit field=seq_kv min=1 max=1024 multiple_of=1                          (0..8; max=-: none)
+ *     limit field=seq_kv min=1 max=1024 multiple_of=1                          (0..16; max=-: none)
  */
 #ifndef ATTN_LAUNCH_H
 #define ATTN_LAUNCH_H
@@ -22,7 +22,7 @@
 #include "core/problem.h"
 #include "core/str.h"
 
-enum { ATTN_STEPS_MAX = 3, ATTN_LIMITS_MAX = 8, ATTN_SYMBOL_MAX = 48 };
+enum { ATTN_STEPS_MAX = 3, ATTN_LIMITS_MAX = 16, ATTN_SYMBOL_MAX = 48 };
 
 /* How a step's tasks or blocks are counted; see attn_abi.h for their numbering. */
 typedef enum attn_grid {
@@ -61,12 +61,13 @@ typedef enum attn_per {
     ATTN_PER_KV_HEAD, /* batch x heads_kv */
     ATTN_PER_HEAD,    /* batch x heads_q */
     ATTN_PER_ROW,     /* batch x heads_q x seq_q x splits */
-    ATTN_PER_KEY      /* batch x heads_kv x seq_kv rounded up to 64 */
+    ATTN_PER_KEY      /* batch x heads_kv x seq_kv, the length rounded up to `round` */
 } attn_per;
 
 typedef struct attn_workspace_term {
     int64_t bytes;
     attn_per per;
+    int32_t round; /* ATTN_PER_KEY: rows of the tiles that write the term */
 } attn_workspace_term;
 
 typedef struct attn_map_wanted {
@@ -76,7 +77,8 @@ typedef struct attn_map_wanted {
     int32_t swizzle;
 } attn_map_wanted;
 
-/* The shape must have min <= field <= max and field % multiple_of == 0. */
+/* The shape must have min <= field <= max and field % multiple_of == 0; rows of one field are
+ * intersected. An unbounded window side is -1. */
 typedef struct attn_limit {
     attn_field field;
     int64_t min;
@@ -90,7 +92,7 @@ typedef struct attn_launch {
     int32_t maps;
     int32_t limits;
     int32_t splits;
-    int64_t zero_bytes;
+    int64_t zero_bytes; /* of term 0, which is then per=call; run clears them first */
     attn_step step[ATTN_STEPS_MAX];
     attn_workspace_term term[ATTN_WORKSPACE_TERMS];
     attn_map_wanted map[ATTN_TENSOR_MAPS];
@@ -123,7 +125,8 @@ size_t attn_workspace_bytes(const attn_launch *launch, const attn_problem *probl
 void attn_workspace_assign(const attn_launch *launch, const attn_problem *problem, int32_t workers,
                            void *ws, attn_forward_args *args);
 
-/* Task counts fit an int and the workspace a size_t: ATTN_OK or ATTN_ERR_UNSUPPORTED. */
+/* Task counts and packed rows fit an int, and the workspace a size_t: ATTN_OK or
+ * ATTN_ERR_UNSUPPORTED. */
 attn_status attn_launch_fits(const attn_launch *launch, const attn_problem *problem,
                              attn_error *err);
 

@@ -51,6 +51,7 @@ static const struct key STEP_KEYS[] = {
 static const struct key TERM_KEYS[] = {
     {"bytes", I64, offsetof(attn_workspace_term, bytes), 0, (int64_t)1 << 40, ABSENT_NEVER, NULL},
     {"per", WORD, offsetof(attn_workspace_term, per), 0, 0, ABSENT_NEVER, PERS},
+    {"round", I32, offsetof(attn_workspace_term, round), 1, 4096, 64, NULL},
 };
 static const struct key MAP_KEYS[] = {
     {"tensor", LETTER, offsetof(attn_map_wanted, tensor), 0, 0, ABSENT_NEVER, TENSORS},

@@ -1,6 +1,7 @@
 /* problem.c: checking problems, and their sizes, distances and arguments. */
 #include "core/problem.h"
 
+#include <float.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -126,10 +127,10 @@ static void mask_sides(const attn_problem *p, int32_t *left, int32_t *right, int
     *offset = p->mask == ATTN_MASK_CAUSAL_TL ? 0 : p->seq_kv - p->seq_q;
     if (p->mask == ATTN_MASK_CAUSAL || p->mask == ATTN_MASK_CAUSAL_TL)
         *right = 0;
-    if (p->mask == ATTN_MASK_WINDOW) {
-        if (p->window_left >= 0 && p->window_left < ATTN_UNBOUNDED)
+    if (p->mask == ATTN_MASK_WINDOW) { /* a side that reaches past both ends does not bound */
+        if (p->window_left >= 0 && p->window_left < p->seq_q + p->seq_kv)
             *left = p->window_left;
-        if (p->window_right >= 0 && p->window_right < ATTN_UNBOUNDED)
+        if (p->window_right >= 0 && p->window_right < p->seq_q + p->seq_kv)
             *right = p->window_right;
     }
 }
@@ -174,11 +175,13 @@ void attn_problem_args(const attn_problem *p, const attn_forward_tensors *t,
     args->v = t->v;
     args->o = t->o;
     args->lse = p->features & ATTN_FEATURE_LSE ? t->lse : NULL;
-    for (int i = 0; i < 3; i++) {
-        args->q_stride[i] = t->q_stride[i];
-        args->k_stride[i] = t->k_stride[i];
-        args->v_stride[i] = t->v_stride[i];
-        args->o_stride[i] = t->o_stride[i];
+    const int32_t extent_q[] = {p->batch, p->heads_q, p->seq_q};
+    const int32_t extent_kv[] = {p->batch, p->heads_kv, p->seq_kv};
+    for (int i = 0; i < 3; i++) { /* strides of size-1 dimensions mean nothing: kernels see 0 */
+        args->q_stride[i] = extent_q[i] > 1 ? t->q_stride[i] : 0;
+        args->k_stride[i] = extent_kv[i] > 1 ? t->k_stride[i] : 0;
+        args->v_stride[i] = extent_kv[i] > 1 ? t->v_stride[i] : 0;
+        args->o_stride[i] = extent_q[i] > 1 ? t->o_stride[i] : 0;
     }
     args->batch = p->batch;
     args->heads_q = p->heads_q;
@@ -191,5 +194,6 @@ void attn_problem_args(const attn_problem *p, const attn_forward_tensors *t,
     mask_sides(p, &args->mask_left, &args->mask_right, &args->mask_offset);
     args->splits = 1;
     args->scale = isnan(t->scale) ? (float)(1.0 / sqrt(p->head_dim)) : t->scale;
-    args->scale_log2 = (float)((double)args->scale * 1.4426950408889634);
+    double scale_log2 = (double)args->scale * 1.4426950408889634;
+    args->scale_log2 = (float)fmax(-FLT_MAX, fmin(FLT_MAX, scale_log2));
 }

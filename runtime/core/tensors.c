@@ -4,26 +4,29 @@
 
 #include "core/problem.h"
 
+/* Elements of a row of `elements`: rounded up to 16 bytes where the alignment asks for it. */
+static int64_t padded(const attn_problem *p, int64_t elements) {
+    int64_t step = p->alignment == ATTN_A16 ? 16 / (int64_t)attn_dtype_size(p->dtype) : 1;
+    return (elements + step - 1) / step * step;
+}
+
+/* row: elements from one row to the next where heads lie side by side (bshd, qkv). */
 static void set_strides(int64_t stride[3], attn_layout layout, int64_t heads, int64_t rows,
-                        int64_t dim, int64_t row_elements) {
-    if (layout == ATTN_BHSD) {
-        stride[0] = heads * rows * dim;
-        stride[1] = rows * dim;
-        stride[2] = dim;
-    } else {
-        stride[0] = rows * row_elements;
-        stride[1] = dim;
-        stride[2] = row_elements;
-    }
+                        int64_t dim, int64_t row) {
+    bool by_head = layout == ATTN_BHSD;
+    stride[0] = by_head ? heads * rows * dim : rows * row;
+    stride[1] = by_head ? rows * dim : dim;
+    stride[2] = by_head ? dim : row;
 }
 
 void attn_forward_strides(const attn_problem *p, attn_forward_tensors *t) {
-    int64_t hq = p->heads_q, hkv = p->heads_kv, d = p->head_dim, dv = p->head_dim_v;
-    bool qkv = p->layout == ATTN_QKV;
-    int64_t together = hq * d + hkv * d + hkv * dv;
-    set_strides(t->q_stride, p->layout, hq, p->seq_q, d, qkv ? together : hq * d);
-    set_strides(t->k_stride, p->layout, hkv, p->seq_kv, d, qkv ? together : hkv * d);
-    set_strides(t->v_stride, p->layout, hkv, p->seq_kv, dv, qkv ? together : hkv * dv);
+    int64_t hq = p->heads_q, hkv = p->heads_kv;
+    int64_t d = padded(p, p->head_dim), dv = padded(p, p->head_dim_v);
+    bool together = p->layout == ATTN_QKV;
+    int64_t row = hq * d + hkv * d + hkv * dv;
+    set_strides(t->q_stride, p->layout, hq, p->seq_q, d, together ? row : hq * d);
+    set_strides(t->k_stride, p->layout, hkv, p->seq_kv, d, together ? row : hkv * d);
+    set_strides(t->v_stride, p->layout, hkv, p->seq_kv, dv, together ? row : hkv * dv);
     set_strides(t->o_stride, p->layout, hq, p->seq_q, dv, hq * dv);
 }
 
@@ -49,6 +52,9 @@ static attn_status check_tensor(const struct tensor *t, attn_dtype dtype, attn_a
     for (int i = 0; i < 3; i++) {
         if (t->extent[i] <= 1)
             continue;
+        if (t->stride[i] < 0)
+            return attn_fail(err, ATTN_ERR_INVALID, "the %s stride of tensor %s is negative",
+                             dims[i], t->name);
         if (output && t->stride[i] == 0)
             return attn_fail(err, ATTN_ERR_INVALID,
                              "tensor %s has a %s stride of 0, so its elements overlap", t->name,

@@ -53,14 +53,14 @@ extern "C" {
     XX(ERR_INVALID, 1, "an argument is invalid")                                                   \
     XX(ERR_NOMEM, 2, "out of host memory")                                                         \
     XX(ERR_NO_DEVICE, 3, "no such device")                                                         \
-    XX(ERR_DEVICE, 4, "the device differs from the plan's, or failed")                             \
+    XX(ERR_DEVICE, 4, "the device differs from the plan's, or failed and is lost")                 \
     XX(ERR_NO_KERNEL, 5, "no kernel for this problem at this effort")                              \
     XX(ERR_NOT_ACCEPTED, 6, "no family accepts this problem")                                      \
     XX(ERR_ALIGNMENT, 7, "tensors break the problem's alignment; ask with a1")                     \
     XX(ERR_WORKSPACE, 8, "the workspace is missing, too small or not 256-byte aligned")            \
     XX(ERR_COMPILE, 9, "a kernel did not compile")                                                 \
     XX(ERR_LOAD, 10, "a compiled kernel could not be loaded, or is not the one asked for")         \
-    XX(ERR_LAUNCH, 11, "a kernel could not be launched, or failed while running")                  \
+    XX(ERR_LAUNCH, 11, "a kernel could not be launched")                                           \
     XX(ERR_CAPTURING, 12, "not possible while the stream is being captured")                       \
     XX(ERR_FORKED, 13, "CUDA cannot be used in the child of a fork")                               \
     XX(ERR_NO_TOOL, 14, "a program that is needed was not found")                                  \
@@ -226,8 +226,8 @@ ATTN_API attn_status attn_device_get(attn_context *context, int32_t index, attn_
 
 /* Tensors of a forward problem. Strides are in elements, in the order batch, head, row; the last
  * dimension is contiguous. Strides of dimensions of size 1 are ignored; a stride of 0 repeats (q,
- * k, v only). The library keeps no pointer after the call; on CUDA they are read when the stream
- * gets there. */
+ * k, v only), none is negative. The library keeps no pointer after the call; on CUDA they are read
+ * when the stream gets there. */
 typedef struct attn_forward_tensors {
     size_t size;   /* sizeof(attn_forward_tensors) */
     float scale;   /* of the logits, any finite number; NaN: 1/sqrt(head_dim) */
@@ -305,13 +305,22 @@ typedef enum attn_origin {
 ATTN_API const char *attn_origin_name(attn_origin origin);
 
 typedef struct attn_choice {
-    char family[64];         /* "cpu/simd_forward" */
-    char configuration[512]; /* "NV=4 MR=4 ...", every parameter */
+    size_t size;              /* sizeof(attn_choice) */
+    char family[64];          /* "cpu/simd_forward" */
+    char configuration[1024]; /* "NV=4 MR=4 ...", every parameter */
     attn_origin origin;
     double distance;    /* max |log2 ratio| to the tuned problem; 0 when exact */
     char stale[128];    /* why the row is stale, "" if it is fresh */
     double expected_ns; /* measured time of the tuned problem; NaN if never measured */
 } attn_choice;
+
+#ifdef __cplusplus
+#define ATTN_CHOICE_INIT                                                                           \
+    { sizeof(attn_choice), "", "", ATTN_ORIGIN_REFERENCE, 0.0, "", NAN }
+#else
+#define ATTN_CHOICE_INIT                                                                           \
+    { .size = sizeof(attn_choice) }
+#endif
 
 /* What attn_run would run for the problem now (making the choice if it is not made yet), and what
  * a plan runs. */

@@ -1,0 +1,197 @@
+/* test_problem.c: the text form, checks, sizes, distances and kernel arguments of problems. */
+#include "check.h"
+
+#include "core/problem.h"
+
+static attn_problem parse(const char *text) {
+    attn_problem p = {0};
+    char error[256] = "";
+    CHECK_OK(attn_problem_parse(text, &p, error, sizeof error), error);
+    return p;
+}
+
+static void test_round_trip(void) {
+    static const struct {
+        const char *text, *canonical;
+    } cases[] = {
+        {"fwd:f16:b1:h32:s4096:d128:causal", NULL},
+        {"fwd:bf16:b4:hq32:hkv8:sq1:sk8192:d128:bshd", NULL},
+        {"fwd:bf16:b2:h16:s8192:d128:window1024,0:lse", NULL},
+        {"fwd:f32:b0:h0:s0:d1:window-1,-1", NULL},
+        {"fwd:f32:b1:h4:s16:d64:dv32:causal_tl:lse:qkv:a1", NULL},
+        {"fwd:d64:s16:h4:b1:f32", "fwd:f32:b1:h4:s16:d64"},
+        {"fwd:f32:b1:hq4:hkv4:sq16:sk16:d64:dv64:none:bhsd:a16", "fwd:f32:b1:h4:s16:d64"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        CHECK_CASE(cases[i].text);
+        attn_problem p = parse(cases[i].text);
+        char text[ATTN_PROBLEM_TEXT];
+        size_t n = attn_problem_print(&p, text, sizeof text);
+        CHECK_STR(text, cases[i].canonical ? cases[i].canonical : cases[i].text);
+        CHECK_EQ_INT(n, strlen(text));
+        attn_problem again = parse(text);
+        CHECK(memcmp(&p, &again, sizeof p) == 0);
+    }
+    check_case[0] = '\0';
+}
+
+static void test_faults(void) {
+    static const struct {
+        const char *text, *says;
+    } cases[] = {
+        {"", "begins with the operation"},
+        {"bwd:f32:b1:h1:s1:d1", "begins with the operation"},
+        {"fwd", "lacks a dtype"},
+        {"fwd:f32", "lacks the batch"},
+        {"fwd:f32:b1:h4:s16", "lacks the head dimension"},
+        {"fwd:f32:b1:hq4:s16:d8", "lacks the key heads"},
+        {"fwd:f33:b1:h4:s16:d64", "did you mean 'f32'"},
+        {"fwd:f32:b1:h4:s16:d64:casual", "did you mean 'causal'"},
+        {"fwd:f32:b1:h4:s16:d64:", "empty word"},
+        {"fwd:f32::b1:h4:s16:d64", "empty word"},
+        {"fwd:f32:b1:h4:hkv2:s16:d64", "write hN, or hqN:hkvN"},
+        {"fwd:f32:b1:h4:s16:sk16:d64", "write sN, or sqN:skN"},
+        {"fwd:f32:b1:h4:s16:d64:d64", "each word once"},
+        {"fwd:f32:b1:h4:s16:d64:causal:window1,0", "each word once"},
+        {"fwd:f32:b01:h4:s16:d64", "b01"},
+        {"fwd:f32:b-1:h4:s16:d64", "b-1"},
+        {"fwd:f32:b1:h4:s16:d64:window1", "is not a window"},
+        {"fwd:f32:b1:h4:s16:d64:window-2,0", "is not a window"},
+        {"fwd:f32:b1:h4:s16:d0", "head_dim is 0"},
+        {"fwd:f32:b1:h4:s999999999:d64", "seq_q is 999999999"},
+        {"fwd:f32:b1:h4:s99999999999:d64", "s99999999999"},
+        {"fwd:f32:b1:hq4:hkv3:s16:d64", "no multiple of heads_kv"},
+        {"fwd:f32:b1:hq4:hkv0:s16:d64", "no multiple of heads_kv"},
+        {"fwd:f32:b1:h4:sq1:sk16:d64:qkv", "qkv needs equal lengths"},
+        {"fwd:f32:b1:h4:s16:d64:xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx",
+         "xxx"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        attn_problem p = {.batch = 77};
+        char error[256] = "";
+        CHECK_CASE(cases[i].text);
+        CHECK_STATUS(attn_problem_parse(cases[i].text, &p, error, sizeof error), ATTN_ERR_INVALID,
+                     error);
+        CHECK_HAS(error, cases[i].says);
+        CHECK_EQ_INT(p.batch, 77);
+        CHECK_STATUS(attn_problem_parse(cases[i].text, &p, NULL, 0), ATTN_ERR_INVALID, "");
+    }
+    check_case[0] = '\0';
+}
+
+/* Seen pairs counted one by one through the arguments that kernels get. */
+static double count_pairs(const attn_problem *p) {
+    attn_forward_args a;
+    attn_forward_tensors t = ATTN_FORWARD_TENSORS_INIT;
+    attn_problem_args(p, &t, &a);
+    double pairs = 0;
+    for (int64_t i = 0; i < a.seq_q; i++)
+        for (int64_t j = 0; j < a.seq_kv; j++)
+            pairs += j >= i + a.mask_offset - a.mask_left && j <= i + a.mask_offset + a.mask_right;
+    return pairs * a.batch * a.heads_q;
+}
+
+static void test_pairs(void) {
+    static const char *const masks[] = {"none",      "causal",    "causal_tl", "window3,0",
+                                        "window0,5", "window7,2", "window-1,0"};
+    static const int lengths[] = {0, 1, 2, 7, 16, 33};
+    for (size_t m = 0; m < sizeof masks / sizeof masks[0]; m++)
+        for (size_t q = 0; q < 6; q++)
+            for (size_t k = 0; k < 6; k++) {
+                char text[128];
+                (void)snprintf(text, sizeof text, "fwd:f32:b2:hq6:hkv3:sq%d:sk%d:d8:%s", lengths[q],
+                               lengths[k], masks[m]);
+                CHECK_CASE(text);
+                attn_problem p = parse(text);
+                CHECK_NEAR(attn_problem_pairs(&p), count_pairs(&p), 0);
+                CHECK_NEAR(attn_problem_flops(&p), 32 * count_pairs(&p), 0);
+            }
+    check_case[0] = '\0';
+}
+
+static void test_class_and_distance(void) {
+    char text[ATTN_CLASS_TEXT];
+    attn_problem a = parse("fwd:f32:b1:h4:s1024:d64:causal:lse");
+    attn_class_print(&a, text);
+    CHECK_STR(text, "fwd:f32:d64:dv64:causal:lse:a16");
+    attn_problem b = parse("fwd:f32:b2:h4:sq1024:sk4096:d64:causal:lse:bshd");
+    CHECK_NEAR(attn_problem_distance(&a, &b), 2, 1e-12);
+    CHECK_NEAR(attn_problem_distance(&a, &a), 0, 0);
+    attn_problem other = parse("fwd:f32:b1:h4:s1024:d64:causal");
+    CHECK(isinf(attn_problem_distance(&a, &other)));
+    attn_problem empty = parse("fwd:f32:b1:h4:s0:d64:causal:lse");
+    CHECK(isinf(attn_problem_distance(&a, &empty)));
+    CHECK_NEAR(attn_problem_distance(&empty, &empty), 0, 0);
+    CHECK(!attn_hash_equal(attn_problem_hash(&a), attn_problem_hash(&b)));
+}
+
+static void test_args(void) {
+    attn_problem p = parse("fwd:f16:b2:hq6:hkv3:sq5:sk9:d16:dv8:window4,-1:lse");
+    attn_forward_tensors t = ATTN_FORWARD_TENSORS_INIT;
+    attn_forward_args a;
+    float lse;
+    t.lse = &lse;
+    attn_forward_strides(&p, &t);
+    attn_problem_args(&p, &t, &a);
+    CHECK_EQ_INT(a.group, 2);
+    CHECK_EQ_INT(a.mask_left, 4);
+    CHECK_EQ_INT(a.mask_right, ATTN_UNBOUNDED);
+    CHECK_EQ_INT(a.mask_offset, 4);
+    CHECK_NEAR(a.scale, 0.25, 0);
+    CHECK_NEAR(a.scale_log2, 0.25 * 1.4426950408889634, 1e-7);
+    CHECK_EQ_INT(a.v_stride[0], 3 * 9 * 8);
+    CHECK(a.lse == &lse);
+    p.features = 0;
+    t.scale = 0;
+    attn_problem_args(&p, &t, &a);
+    CHECK(a.lse == NULL);
+    CHECK_NEAR(a.scale, 0, 0);
+}
+
+static void test_tensors(void) {
+    _Alignas(16) static float data[4096];
+    attn_problem p = parse("fwd:f32:b1:h2:s8:d8");
+    attn_forward_tensors t = ATTN_FORWARD_TENSORS_INIT;
+    attn_error err = ATTN_ERROR_INIT;
+    t.q = t.k = t.v = data;
+    t.o = data + 1024;
+    attn_forward_strides(&p, &t);
+    CHECK_OK(attn_tensors_check(&p, &t, &err), err.line);
+    t.k = data + 1;
+    CHECK_STATUS(attn_tensors_check(&p, &t, &err), ATTN_ERR_ALIGNMENT, err.line);
+    CHECK_HAS(err.line, "tensor k");
+    p.alignment = ATTN_A1;
+    CHECK_OK(attn_tensors_check(&p, &t, &err), err.line);
+    t.v = (const char *)data + 1;
+    CHECK_STATUS(attn_tensors_check(&p, &t, &err), ATTN_ERR_ALIGNMENT, err.line);
+    t.v = NULL;
+    CHECK_STATUS(attn_tensors_check(&p, &t, &err), ATTN_ERR_INVALID, err.line);
+    p = parse("fwd:f32:b1:h2:s8:d8");
+    t.k = t.v = data;
+    t.k_stride[1] = 0;
+    t.q_stride[0] = 3; /* of a dimension of size 1: ignored */
+    CHECK_OK(attn_tensors_check(&p, &t, &err), err.line);
+    t.k_stride[1] = 65;
+    CHECK_STATUS(attn_tensors_check(&p, &t, &err), ATTN_ERR_ALIGNMENT, err.line);
+    t.k_stride[1] = 64;
+    t.o_stride[2] = 0;
+    CHECK_STATUS(attn_tensors_check(&p, &t, &err), ATTN_ERR_INVALID, err.line);
+    t.o_stride[2] = 8;
+    t.scale = INFINITY;
+    CHECK_STATUS(attn_tensors_check(&p, &t, &err), ATTN_ERR_INVALID, err.line);
+    t.scale = 0;
+    p.features = ATTN_FEATURE_LSE;
+    CHECK_STATUS(attn_tensors_check(&p, &t, &err), ATTN_ERR_INVALID, err.line);
+    t.size = 8;
+    CHECK_STATUS(attn_tensors_check(&p, &t, &err), ATTN_ERR_INVALID, err.line);
+}
+
+int main(void) {
+    test_round_trip();
+    test_faults();
+    test_pairs();
+    test_class_and_distance();
+    test_args();
+    test_tensors();
+    return check_done();
+}
