@@ -1,8 +1,9 @@
 /* check.h: the test harness. One executable a unit; `return check_done();` ends its main.
  *
  * A failed check prints file, line, the expression and both values, is counted, and the test goes
- * on; checks are never compiled out. In a table-driven test, CHECK_CASE("name") before the checks
- * of a row puts its name into their messages. A test that cannot run here calls check_skip().
+ * on; checks are never compiled out. In a table-driven test, CHECK_CASE("%s", name) before the
+ * checks of a row puts its name into their messages. A test that cannot run here calls
+ * check_skip().
  */
 #ifndef ATTN_TEST_CHECK_H
 #define ATTN_TEST_CHECK_H

@@ -23,7 +23,7 @@ static void test_round_trip(void) {
         {"fwd:f32:b1:hq4:hkv4:sq16:sk16:d64:dv64:none:bhsd:a16", "fwd:f32:b1:h4:s16:d64"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        CHECK_CASE(cases[i].text);
+        CHECK_CASE("%s", cases[i].text);
         attn_problem p = parse(cases[i].text);
         char text[ATTN_PROBLEM_TEXT];
         size_t n = attn_problem_print(&p, text, sizeof text);
@@ -69,7 +69,7 @@ static void test_faults(void) {
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         attn_problem p = {.batch = 77};
         char error[256] = "";
-        CHECK_CASE(cases[i].text);
+        CHECK_CASE("%s", cases[i].text);
         CHECK_STATUS(attn_problem_parse(cases[i].text, &p, error, sizeof error), ATTN_ERR_INVALID,
                      error);
         CHECK_HAS(error, cases[i].says);
@@ -101,7 +101,7 @@ static void test_pairs(void) {
                 char text[128];
                 (void)snprintf(text, sizeof text, "fwd:f32:b2:hq6:hkv3:sq%d:sk%d:d8:%s", lengths[q],
                                lengths[k], masks[m]);
-                CHECK_CASE(text);
+                CHECK_CASE("%s", text);
                 attn_problem p = parse(text);
                 CHECK_NEAR(attn_problem_pairs(&p), count_pairs(&p), 0);
                 CHECK_NEAR(attn_problem_flops(&p), 32 * count_pairs(&p), 0);
