@@ -3,12 +3,15 @@ std = "lua54"
 max_line_length = 100
 codes = true
 
--- Space files see the sandbox of generator/lua, not Lua's own globals.
-files["generator/spaces"] = {
+-- Space files see what generator/lua/lib.lua offers, not Lua's own globals.
+local space = {
   std = "none",
   read_globals = {
     "family", "assert", "error", "ipairs", "pairs", "select", "tonumber", "tostring", "type",
-    "math", "string", "table", "next", "ceil_div", "is_half", "sizeof", "ctype",
+    "string", "table", "math", "ceil_div", "floor_div", "round_up", "is_pow2", "log2", "sizeof",
+    "is_half", "contains", "list",
   },
   ignore = { "212" }, -- accepts(p, dev) and its like need not use all they are given
 }
+files["generator/spaces"] = space
+files["**/spaces"] = space
