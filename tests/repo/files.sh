@@ -1,4 +1,5 @@
-# files.sh: no file over 500 lines, no two C files of one name, none without its opening comment.
+# files.sh: no file over 500 lines, no two C files of one name, none without its opening comment, no
+# top-level folder beyond the six.
 . "$(dirname "$0")/common.sh"
 bad=0
 
@@ -14,4 +15,7 @@ twice=$(files '*.c' '*.h' | grep -v '^templates/c' | sed 's,.*/,,' | sort | uniq
 for file in $(files '*.c' '*.h'); do
     head -c 3 "$file" | grep -q '^/[*/]' || { echo "$file: does not begin with a comment that says what it is for"; bad=1; }
 done
+
+folders=$(files '*/*' | sed 's,/.*,,' | sort -u | grep -vxE 'generator|templates|runtime|db|tuner|tests|\.ci')
+[ -z "$folders" ] || { echo "texts stand beside what they describe, not in" $folders; bad=1; }
 exit $bad
