@@ -178,7 +178,6 @@ typedef struct attn_db_row {
     double default_ns;
     int32_t rank;              /* 0: not a finalist */
     attn_search_extent extent; /* of a winner */
-    attn_search_extent extent; /* of a winner */
     bool has_binary;
     int64_t ended; /* Unix seconds */
 } attn_db_row;

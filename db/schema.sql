@@ -8,7 +8,7 @@ CREATE TABLE device (
     name     TEXT NOT NULL,
     arch     TEXT NOT NULL,          -- 'cpu:avx512', 'sm_90a': same-architecture look-ups
     identity TEXT NOT NULL,
-    info     TEXT NOT NULL           -- attn_device_print: all properties
+    info     TEXT NOT NULL           -- attn_device_print, without lock, environment and ordinal
 ) STRICT;
 
 CREATE TABLE toolchain (
@@ -46,29 +46,31 @@ CREATE TABLE build (
     registers    INTEGER,              -- NULL: not known
     spills       INTEGER,
     smem         INTEGER,
-    binary       BLOB,                 -- NULL: not kept
     binary_hash  TEXT,                 -- of the blob; a mismatch is never loaded
+    binary       BLOB,                 -- NULL: not kept
     CHECK ((binary IS NULL) = (binary_hash IS NULL))
 ) STRICT;
 CREATE INDEX build_variant ON build (variant_id);
 
--- A run of attntune that writes. boot_id, pid and started tell whether it still lives.
+-- A run of attntune that writes. Host to started tell whether it still lives: db_session.c.
 CREATE TABLE session (
-    id      INTEGER PRIMARY KEY,
-    host    TEXT NOT NULL,
-    boot_id TEXT NOT NULL,
-    pid     INTEGER NOT NULL,
-    started INTEGER NOT NULL,          -- process start time, clock ticks since boot
-    begun   INTEGER NOT NULL,
-    seen    INTEGER NOT NULL,          -- at every claim and end; 10 minutes without: dead
-    ended   INTEGER,                   -- NULL: running, or dead
-    version TEXT NOT NULL,
-    command TEXT NOT NULL
+    id        INTEGER PRIMARY KEY,
+    uid       TEXT NOT NULL UNIQUE,    -- random 128 bits, as a trial's id
+    host      TEXT NOT NULL,
+    boot_id   TEXT NOT NULL,
+    pid_space TEXT NOT NULL,           -- containers of one boot have process numbers of their own
+    pid       INTEGER NOT NULL,
+    started   INTEGER NOT NULL,        -- process start time, clock ticks since boot
+    begun     INTEGER NOT NULL,
+    seen      INTEGER NOT NULL,        -- at every claim and end
+    ended     INTEGER,                 -- NULL: running, or dead
+    version   TEXT NOT NULL,
+    command   TEXT NOT NULL
 ) STRICT;
 
 -- One build on one problem on one device in one environment. Failures are trials too.
 CREATE TABLE trial (
-    id          TEXT PRIMARY KEY,      -- random 128 bits, so that merging is insert-or-ignore
+    id          TEXT PRIMARY KEY CHECK (length(id) = 32), -- random, so that files can be merged
     build_id    INTEGER NOT NULL REFERENCES build (id) ON DELETE CASCADE,
     problem_id  INTEGER NOT NULL REFERENCES problem (id),
     device_id   INTEGER NOT NULL REFERENCES device (id),
@@ -92,16 +94,19 @@ CREATE TABLE trial (
     clock_mhz   REAL,
     power_w     REAL,
     temperature_c REAL,
-    error_max   REAL                   -- worst e_head seen in verification
+    error_max   REAL,                  -- worst e_head seen in verification
+    CHECK ((outcome = 'running') = (ended IS NULL)),
+    CHECK (rank IS NULL OR (rank > 0 AND outcome = 'ok'))
 ) STRICT, WITHOUT ROWID;
 
 -- The claim between processes: one runs it at a time.
-CREATE UNIQUE INDEX trial_running ON trial (build_id, problem_id, device_id, mode)
-    WHERE outcome = 'running';
+CREATE UNIQUE INDEX trial_running ON trial
+    (build_id, problem_id, device_id, threads, mode, environment) WHERE outcome = 'running';
 -- One winner.
 CREATE UNIQUE INDEX trial_winner ON trial (problem_id, device_id, threads, mode) WHERE rank = 1;
 CREATE INDEX trial_problem ON trial (problem_id, device_id);
 CREATE INDEX trial_build ON trial (build_id);
+CREATE INDEX trial_session ON trial (session_id);
 
 -- Single samples, so that a choice can be looked at again without measuring.
 CREATE TABLE sample (

@@ -1,0 +1,215 @@
+/* db_open.c: opening a file: whose it is, its journal, its version. */
+#include "db_internal.h"
+
+#include <sqlite3.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+/* "file:/path?immutable=1", with what a URI gives a meaning escaped. */
+static char *immutable_uri(const char *path) {
+    attn_str uri = ATTN_STR_INIT;
+    attn_str_append(&uri, "file:");
+    for (const char *p = path; *p; p++)
+        if (strchr("%?#", *p))
+            attn_str_append_f(&uri, "%%%02x", (unsigned)*p);
+        else
+            attn_str_append_bytes(&uri, p, 1);
+    attn_str_append(&uri, "?immutable=1");
+    return attn_str_take(&uri);
+}
+
+static attn_status connect(attn_db *db, const char *name, int flags, attn_error *err) {
+    /* Nothing in a schema may call functions; nothing is mapped, so that a file cut short while it
+     * is read is an error and no SIGBUS. */
+    static const char setup[] = "PRAGMA foreign_keys=ON; PRAGMA synchronous=FULL;"
+                                "PRAGMA trusted_schema=OFF; PRAGMA cell_size_check=ON;"
+                                "PRAGMA mmap_size=0; PRAGMA temp_store=MEMORY";
+    int code =
+        sqlite3_open_v2(name, &db->sql, flags | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE, NULL);
+    if (code != SQLITE_OK)
+        return attn_db_fail(db, code, err);
+    sqlite3_db_config(db->sql, SQLITE_DBCONFIG_DEFENSIVE, 1, (int *)NULL);
+    sqlite3_busy_timeout(db->sql, ATTN_DB_BUSY_MS);
+    return attn_db_exec(db, setup, err);
+}
+
+static attn_status connect_immutable(attn_db *db, attn_error *err) {
+    char *uri = immutable_uri(db->path);
+    if (!uri)
+        return attn_fail_nomem(err);
+    attn_status status = connect(db, uri, SQLITE_OPEN_READONLY | SQLITE_OPEN_URI, err);
+    free(uri);
+    return status;
+}
+
+static bool set_journal(attn_db *db, const char *pragma, const char *want, attn_status *status,
+                        attn_error *err) {
+    attn_sql q = attn_sql_prepare(db, pragma);
+    const char *got = attn_sql_next(&q) ? attn_sql_text(&q) : NULL;
+    bool same = got && strcmp(got, want) == 0;
+    *status = attn_sql_end(&q, err);
+    return *status == ATTN_OK && same;
+}
+
+/* WAL, or DELETE where that cannot work: without shared memory, and between hosts. */
+static attn_status choose_journal(attn_db *db, attn_error *err) {
+    attn_status status;
+    if (!attn_db_on_network(db->path)) {
+        if (set_journal(db, "PRAGMA journal_mode=WAL", "wal", &status, err))
+            return ATTN_OK;
+        if (status != ATTN_OK && (db->code & 0xff) == SQLITE_BUSY)
+            return status;
+    }
+    if (set_journal(db, "PRAGMA journal_mode=DELETE", "delete", &status, err) || status != ATTN_OK)
+        return status;
+    return attn_fail(err, ATTN_ERR_DB, "database %s: neither WAL nor a journal is possible there",
+                     db->path);
+}
+
+/* A file in WAL mode that was carried to where there is no shared memory: alone with it, it can be
+ * read without, and leave WAL. */
+static attn_status leave_wal(attn_db *db, attn_error *err) {
+    attn_status status = attn_db_exec(db,
+                                      "PRAGMA locking_mode=EXCLUSIVE; PRAGMA journal_mode=DELETE;"
+                                      "PRAGMA locking_mode=NORMAL",
+                                      err);
+    return status == ATTN_OK ? attn_db_exec(db, "SELECT count(*) FROM sqlite_schema", err) : status;
+}
+
+static attn_status settle(attn_db *db, attn_error *err) {
+    attn_db_header header;
+    attn_status status = attn_db_read_header(db, &header, err);
+    if (status != ATTN_OK && (db->code == SQLITE_CANTOPEN || (db->code & 0xff) == SQLITE_IOERR)) {
+        attn_error second = ATTN_ERROR_INIT;
+        if (leave_wal(db, &second) == ATTN_OK)
+            status = attn_db_read_header(db, &header, err);
+    }
+    if (status != ATTN_OK)
+        return status;
+    ATTN_TRY(attn_db_accept(db, &header, attn_db_version(attn_db_files, attn_db_files_count), err));
+    if (sqlite3_db_readonly(db->sql, "main"))
+        return attn_db_fail(db, SQLITE_READONLY, err);
+    ATTN_TRY(choose_journal(db, err));
+    return attn_db_upgrade(db, attn_db_files, attn_db_files_count, err);
+}
+
+/* SQLite does not wait for locks by itself while a file changes to WAL, nor while the last user of
+ * a WAL file is leaving it: so the whole opening is tried again. */
+static attn_status settle_patiently(attn_db *db, attn_error *err) {
+    const struct timespec pause = {0, 5 * 1000 * 1000};
+    int64_t deadline = attn_db_now() + ATTN_DB_BUSY_MS / 1000;
+    attn_status status;
+    while (db->code = SQLITE_OK, (status = settle(db, err)) != ATTN_OK &&
+                                     (db->code & 0xff) == SQLITE_BUSY && attn_db_now() < deadline)
+        nanosleep(&pause, NULL);
+    return status;
+}
+
+static bool has_wal(const char *path) {
+    char *name;
+    struct stat st;
+    if (asprintf(&name, "%s-wal", path) < 0)
+        return true;
+    bool has = stat(name, &st) == 0 && st.st_size > 0;
+    free(name);
+    return has;
+}
+
+static attn_status accept_readable(attn_db *db, attn_error *err) {
+    attn_db_header header;
+    ATTN_TRY(attn_db_read_header(db, &header, err));
+    ATTN_TRY(attn_db_accept(db, &header, attn_db_version(attn_db_files, attn_db_files_count), err));
+    if (header.version == 0)
+        return attn_fail(err, ATTN_ERR_NOT_FOUND, "database %s: empty", db->path);
+    if (header.version < attn_db_version(attn_db_files, attn_db_files_count))
+        return attn_fail(err, ATTN_ERR_DB,
+                         "database %s: of an older attntune: any command that writes, such as "
+                         "`attntune db import`, brings it up to date",
+                         db->path);
+    return ATTN_OK;
+}
+
+/* A WAL file in a folder that one cannot write needs a -shm that cannot be made. With no -wal there
+ * is nothing in it that the file lacks, and no writer: it can be read as it lies. */
+static attn_status open_for_reading(attn_db *db, attn_error *err) {
+    attn_status status = connect(db, db->path, SQLITE_OPEN_READONLY, err);
+    if (status == ATTN_OK)
+        status = accept_readable(db, err);
+    int code = db->code & 0xff;
+    if (status == ATTN_OK || has_wal(db->path) ||
+        (code != SQLITE_CANTOPEN && code != SQLITE_READONLY && code != SQLITE_IOERR))
+        return status;
+    sqlite3_close_v2(db->sql);
+    db->sql = NULL;
+    db->code = SQLITE_OK;
+    ATTN_TRY(connect_immutable(db, err));
+    return accept_readable(db, err);
+}
+
+static attn_status open_resolved(attn_db *db, attn_error *err) {
+    ATTN_TRY(attn_db_safe(db->path, err));
+    if (db->mode != ATTN_DB_WRITE && access(db->path, F_OK) != 0)
+        return attn_fail(err, ATTN_ERR_NOT_FOUND, "database %s: does not exist", db->path);
+    switch (db->mode) {
+    case ATTN_DB_SYSTEM:
+        ATTN_TRY(connect_immutable(db, err));
+        return accept_readable(db, err);
+    case ATTN_DB_READ:
+        return open_for_reading(db, err);
+    default:
+        ATTN_TRY(connect(db, db->path, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, err));
+        return settle_patiently(db, err);
+    }
+}
+
+attn_status attn_db_open(const char *path, attn_db_mode mode, attn_db **db, attn_error *err) {
+    *db = NULL;
+    if (mode == ATTN_DB_WRITE)
+        ATTN_TRY(attn_db_make_folder(path, err));
+    attn_db *opened = calloc(1, sizeof *opened);
+    if (!opened)
+        return attn_fail_nomem(err);
+    opened->mode = mode;
+    attn_status status = attn_db_resolve(path, &opened->path, err);
+    if (status == ATTN_OK)
+        status = open_resolved(opened, err);
+    if (status == ATTN_OK)
+        *db = opened;
+    else
+        attn_db_close(opened);
+    return status;
+}
+
+attn_status attn_db_open_memory(attn_db **db, attn_error *err) {
+    *db = NULL;
+    attn_db *opened = calloc(1, sizeof *opened);
+    if (!opened)
+        return attn_fail_nomem(err);
+    opened->path = strdup(":memory:");
+    attn_status status = opened->path ? ATTN_OK : attn_fail_nomem(err);
+    if (status == ATTN_OK)
+        status = connect(opened, opened->path, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, err);
+    if (status == ATTN_OK)
+        status = attn_db_upgrade(opened, attn_db_files, attn_db_files_count, err);
+    if (status == ATTN_OK)
+        *db = opened;
+    else
+        attn_db_close(opened);
+    return status;
+}
+
+void attn_db_close(attn_db *db) {
+    if (!db)
+        return;
+    sqlite3_close_v2(db->sql);
+    free(db->path);
+    free(db);
+}
+
+const char *attn_db_path(const attn_db *db) {
+    return db->path;
+}
