@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <lauxlib.h>
+
 /* "spaces/BACKEND/NAME.lua" -> "BACKEND/NAME", or NULL. */
 static char *family_of(const char *file) {
     static const char before[] = "spaces/", after[] = ".lua";
@@ -28,22 +30,22 @@ static attn_status find_families(attn_gen *gen, attn_error *err) {
     return ATTN_OK;
 }
 
-attn_status attn_gen_open(const char *path, attn_gen **out, attn_error *err) {
-    attn_gen *gen = calloc(1, sizeof *gen);
-    if (!gen)
+attn_status attn_gen_open(const char *path, attn_gen **gen, attn_error *err) {
+    attn_gen *made = calloc(1, sizeof *made);
+    *gen = NULL;
+    if (!made)
         return attn_fail_nomem(err);
-    attn_status st = attn_files_open(path, &gen->files, err);
+    attn_status st = attn_files_open(path, &made->files, err);
     if (st == ATTN_OK)
-        st = find_families(gen, err);
+        st = find_families(made, err);
     if (st == ATTN_OK)
-        st = attn_lua_open(&gen->lua, &gen->files, err);
+        st = attn_lua_open(&made->lua, &made->files, err);
     if (st == ATTN_OK)
-        st = attn_gen_read_profiles(gen, err);
-    if (st != ATTN_OK) {
-        attn_gen_close(gen);
-        gen = NULL;
-    }
-    *out = gen;
+        st = attn_gen_read_profiles(made, err);
+    if (st == ATTN_OK)
+        *gen = made;
+    else
+        attn_gen_close(made);
     return st;
 }
 

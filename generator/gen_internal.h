@@ -52,10 +52,10 @@ attn_status attn_gen_resolve(const attn_gen *gen, const char *name, const char *
                              attn_error *err);
 
 /* Pushes what Lua sees of a problem: the class, and the run-time fields; and of a device. */
-void attn_lua_push_class(lua_State *L, const attn_problem *problem);
-void attn_lua_push_runtime(lua_State *L, const attn_problem *problem);
-void attn_lua_push_runtime_names(lua_State *L);
-void attn_lua_push_device(lua_State *L, const attn_device_info *device);
+void attn_lua_push_class(struct lua_State *L, const attn_problem *problem);
+void attn_lua_push_runtime(struct lua_State *L, const attn_problem *problem);
+void attn_lua_push_runtime_names(struct lua_State *L);
+void attn_lua_push_device(struct lua_State *L, const attn_device_info *device);
 
 /* Reads devices.lua into gen->profile. */
 attn_status attn_gen_read_profiles(attn_gen *gen, attn_error *err);

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <lauxlib.h>
 #include <lualib.h>
 
 enum { HOOK_EVERY = 250 };
@@ -168,7 +169,7 @@ static bool is_memory_error(lua_State *L, int outcome) {
                                      strcmp(lua_tostring(L, -1), "not enough memory") == 0);
 }
 
-attn_status attn_lua_run(attn_lua *lua, lua_CFunction body, void *data, const char *what,
+attn_status attn_lua_run(attn_lua *lua, int (*body)(lua_State *), void *data, const char *what,
                          attn_error *err) {
     lua_State *L = lua->L;
     attn_status st = ATTN_OK;

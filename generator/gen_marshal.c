@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <lauxlib.h>
+
 #include "gen_internal.h"
 
 void attn_lua_push_class(lua_State *L, const attn_problem *problem) {

@@ -1,6 +1,8 @@
 /* gen_render.c: one configuration becomes a variant. */
 #include <string.h>
 
+#include <lauxlib.h>
+
 #include "gen_internal.h"
 
 struct rendering {

@@ -141,9 +141,11 @@ attn_status attn_source_hash(const attn_files *files, const char *family, attn_h
     attn_str_append_f(&space, "spaces/%s.lua", family);
     attn_str_append_f(&stem, "templates/%s.", family);
     *hash = attn_hash_begin();
-    if (!p.pasted || space.failed || stem.failed)
+    if (!p.pasted || space.failed || stem.failed) {
         st = attn_fail_nomem(err);
-    else if (!attn_files_find(files, space.data))
+        goto end;
+    }
+    if (!attn_files_find(files, space.data))
         st = attn_fail(err, ATTN_ERR_NOT_FOUND, "no family '%s'", family);
     for (size_t i = 0; st == ATTN_OK && i < files->count; i++) {
         const attn_file *file = &files->file[i];
@@ -157,6 +159,7 @@ attn_status attn_source_hash(const attn_files *files, const char *family, attn_h
             strcmp(file->name, space.data) == 0)
             hash_file(hash, file);
     }
+end:
     free(p.pasted);
     attn_str_free(&space);
     attn_str_free(&stem);

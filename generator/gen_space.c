@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <lauxlib.h>
+
 #include "gen_internal.h"
 
 enum { KNOWN_MAX = 1 << 20 }; /* combinations whose answer is kept, for one constraint */
@@ -68,8 +70,7 @@ static void read_constraints(lua_State *L, attn_space *space) {
     (void)lua_getfield(L, -1, "require");
     space->constraints = (size_t)luaL_len(L, -1);
     if (space->constraints > ATTN_CONSTRAINTS_MAX)
-        (void)luaL_error(L, "%s: more than %d constraints", space->file,
-                         (int)ATTN_CONSTRAINTS_MAX);
+        (void)luaL_error(L, "%s: more than %d constraints", space->file, (int)ATTN_CONSTRAINTS_MAX);
     for (size_t i = 0; i < space->constraints; i++) {
         attn_constraint *c = &space->constraint[i];
         (void)lua_geti(L, -1, (lua_Integer)i + 1);
@@ -141,31 +142,30 @@ static attn_status keep_answers(attn_space *space, attn_error *err) {
 }
 
 attn_status attn_space_open(attn_gen *gen, const char *family, const attn_problem *problem,
-                            const attn_device_info *device, attn_space **out, attn_error *err) {
+                            const attn_device_info *device, attn_space **space, attn_error *err) {
     const char *full;
-    *out = NULL;
+    *space = NULL;
     ATTN_TRY(attn_gen_resolve(gen, family, &full, err));
-    attn_space *space = calloc(1, sizeof *space);
-    if (!space)
+    attn_space *made = calloc(1, sizeof *made);
+    if (!made)
         return attn_fail_nomem(err);
-    space->gen = gen;
-    space->ref = LUA_NOREF;
-    space->family = full;
-    (void)snprintf(space->file, sizeof space->file, "spaces/%s.lua", full);
-    attn_class_print(problem, space->class_text);
-    struct opening o = {space, full, problem, device, false, ""};
-    attn_status st = attn_lua_run(&gen->lua, open_space, &o, space->file, err);
+    made->gen = gen;
+    made->ref = LUA_NOREF;
+    made->family = full;
+    (void)snprintf(made->file, sizeof made->file, "spaces/%s.lua", full);
+    attn_class_print(problem, made->class_text);
+    struct opening o = {made, full, problem, device, false, ""};
+    attn_status st = attn_lua_run(&gen->lua, open_space, &o, made->file, err);
     if (st == ATTN_OK && !o.accepted)
         st = attn_fail(err, ATTN_ERR_NOT_ACCEPTED, "%s does not accept %s: %s", full,
-                       space->class_text, o.reason);
+                       made->class_text, o.reason);
     if (st == ATTN_OK)
-        st = keep_answers(space, err);
-    if (st != ATTN_OK) {
-        attn_space_close(space);
-        return st;
-    }
-    *out = space;
-    return ATTN_OK;
+        st = keep_answers(made, err);
+    if (st == ATTN_OK)
+        *space = made;
+    else
+        attn_space_close(made);
+    return st;
 }
 
 void attn_space_close(attn_space *space) {

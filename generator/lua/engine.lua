@@ -1,7 +1,7 @@
 -- engine.lua: joins the scripts, and is what C calls.
 --
--- C gives `host`: read(name) is the text of an embedded or overlaid file, or nil; charge(n) counts n
--- steps of work that the instruction count does not see; nearest(word, list) is the word meant.
+-- C gives `host`: read(name) is the text of an embedded or overlaid file, or nil; charge(n) counts
+-- n steps of work that the instruction count does not see; nearest(word, list) is the word meant.
 -- These scripts see all of Lua; space files and templates see lib.lua's names only.
 
 local host = ...

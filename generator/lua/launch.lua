@@ -11,12 +11,15 @@ local format = string.format
 -- Kinds of value: "integer", "boolean", "text", or a list of words.
 local tables = {
   step = {
-    keys = { "symbol", "threads", "smem", "cluster", "grid", "rows", "packed", "order", "deal",
-      "blocks_per_sm", "spare", "pdl" },
+    keys = {
+      "symbol", "threads", "smem", "cluster", "grid", "rows", "packed", "order", "deal",
+      "blocks_per_sm", "spare", "pdl",
+    },
     needs = { "grid", "rows" },
     kind = {
       symbol = "text", threads = "integer", smem = "integer", cluster = "integer",
-      grid = { "tiles", "kv_tiles", "split", "persistent" }, rows = "integer", packed = "boolean", order = { "row", "longest_first" },
+      grid = { "tiles", "kv_tiles", "split", "persistent" }, rows = "integer",
+      packed = "boolean", order = { "row", "longest_first" },
       deal = { "dynamic", "static" }, blocks_per_sm = "integer", spare = "integer",
       pdl = "boolean",
     },

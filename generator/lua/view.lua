@@ -104,8 +104,8 @@ function view.config(space, values, listed, reason, note)
 
   local function unknown(key, level)
     if stop then
-      error(("'%s' reads %s, but derive reads %s before it sets that: list %s too, or set it earlier")
-        :format(reason, tostring(key), stop, stop), level + 1)
+      error(("'%s' reads %s, but derive reads %s before it sets that: list %s too, or set it "
+        .. "earlier"):format(reason, tostring(key), stop, stop), level + 1)
     end
     local known = engine.family.names(f)
     for _, name in ipairs(engine.keys(derived)) do known[#known + 1] = name end

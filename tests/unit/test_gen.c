@@ -90,7 +90,7 @@ static void rendering(void) {
     CHECK_HAS(variant.launch, "order=longest_first");
     CHECK_HAS(variant.source, "#line 1 \"templates/cpu/toy_forward.c\"\n");
     CHECK_HAS(variant.source, "#line 1 \"templates/include/attn_abi.h\"\n");
-    CHECK_HAS(variant.source, "sum[1] += a[d + 1] * b[d + 1];\n#line 13 ");
+    CHECK_HAS(variant.source, "sum[1] += a[d + 1] * b[d + 1];\n#line 14 ");
     CHECK_HAS(variant.source, "a->lse[");
     attn_variant_free(&variant);
     attn_str_free(&text);

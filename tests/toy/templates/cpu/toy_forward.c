@@ -8,9 +8,9 @@ enum { D = $(HEAD_DIM), DV = $(HEAD_DIM_V), ROWS = $(ROWS), LANES = $(LANES) };
 static float dot(const float *a, const float *b) {
     float sum[LANES] = {0};
     for (int d = 0; d < D; d += LANES) {
-//@ for lane = 0, LANES - 1 do
+        //@ for lane = 0, LANES - 1 do
         sum[$(lane)] += a[d + $(lane)] * b[d + $(lane)];
-//@ end
+        //@ end
     }
     float total = 0;
     for (int lane = 0; lane < LANES; lane++)
@@ -20,8 +20,8 @@ static float dot(const float *a, const float *b) {
 
 static void row(const attn_forward_args *a, attn_i64 batch, attn_i64 head, attn_i64 i) {
     const attn_i64 kv_head = head / a->group;
-    const float *q = (const float *)a->q + batch * a->q_stride[0] + head * a->q_stride[1] +
-                     i * a->q_stride[2];
+    const float *q =
+        (const float *)a->q + batch * a->q_stride[0] + head * a->q_stride[1] + i * a->q_stride[2];
     const float *k = (const float *)a->k + batch * a->k_stride[0] + kv_head * a->k_stride[1];
     const float *v = (const float *)a->v + batch * a->v_stride[0] + kv_head * a->v_stride[1];
     float *o = (float *)a->o + batch * a->o_stride[0] + head * a->o_stride[1] + i * a->o_stride[2];
@@ -39,10 +39,9 @@ static void row(const attn_forward_args *a, attn_i64 batch, attn_i64 head, attn_
     }
     for (int d = 0; d < DV; d++)
         o[d] = from <= to ? acc[d] / sum : 0;
-//@ if p.lse then
-    a->lse[(batch * a->heads_q + head) * a->seq_q + i] =
-        from <= to ? best + logf(sum) : -INFINITY;
-//@ end
+    //@ if p.lse then
+    a->lse[(batch * a->heads_q + head) * a->seq_q + i] = from <= to ? best + logf(sum) : -INFINITY;
+    //@ end
 }
 
 int $(KERNEL)(const attn_forward_args *a, int task, int worker) {
