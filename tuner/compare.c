@@ -1,0 +1,239 @@
+/* compare.c: judging an output head by head and row by row. */
+#include "compare.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "core/dtype.h"
+
+enum { DIM_MAX = 1024 };
+
+#define PLAIN_FACTOR 4.0 /* f32: so many times the error of the plain float32 algorithm */
+#define ROW_FACTOR 4.0   /* bound of a row over that of its head */
+#define ROW_FLOOR 1e-3   /* smallest norm that a row counts with, in rms row norms of its head */
+
+static const attn_bounds BOUNDS[] = {
+    [ATTN_F32] = {5e-6, ROW_FACTOR * 5e-6, 2e-6},
+    [ATTN_F16] = {6e-4, ROW_FACTOR * 6e-4, 1e-5},
+    [ATTN_BF16] = {5e-3, ROW_FACTOR * 5e-3, 1e-5},
+};
+
+attn_bounds attn_bounds_of(attn_dtype dtype, double plain) {
+    attn_bounds bounds = BOUNDS[dtype];
+    if (dtype == ATTN_F32 && PLAIN_FACTOR * plain > bounds.head) {
+        bounds.head = PLAIN_FACTOR * plain;
+        bounds.row = ROW_FACTOR * bounds.head;
+    }
+    return bounds;
+}
+
+struct judging {
+    const attn_inputs *inputs;
+    const attn_reference *ref;
+    attn_bounds bounds;
+    attn_verdict *verdict;
+    unsigned char *o; /* element (0, 0, 0) of the images */
+    unsigned char *lse;
+    int64_t at; /* first row of the reference that is not yet passed */
+    float row[DIM_MAX];
+};
+
+/* Sets the reason: where, then what. */
+static bool wrong(struct judging *j, int64_t head, int64_t row, const char *what) {
+    const attn_problem *p = &j->inputs->problem;
+    const char *strides = attn_strides_name(j->inputs->spec.strides);
+    char text[ATTN_PROBLEM_TEXT];
+    (void)attn_problem_print(p, text, sizeof text);
+    int n = snprintf(j->verdict->reason, sizeof j->verdict->reason,
+                     "%s%s%s, %s: ", attn_input_kind_name(j->inputs->spec.kind),
+                     strides[0] ? ", " : "", strides, text);
+    size_t used = (size_t)(n > 0 ? n : 0);
+    j->verdict->right = false;
+    if (used >= sizeof j->verdict->reason)
+        return false;
+    char *rest = j->verdict->reason + used;
+    size_t left = sizeof j->verdict->reason - used;
+    if (head < 0)
+        (void)snprintf(rest, left, "%s", what);
+    else if (row < 0)
+        (void)snprintf(rest, left, "batch %" PRId64 " head %" PRId64 ": %s", head / p->heads_q,
+                       head % p->heads_q, what);
+    else
+        (void)snprintf(rest, left, "batch %" PRId64 " head %" PRId64 " row %" PRId64 ": %s",
+                       head / p->heads_q, head % p->heads_q, row, what);
+    return false;
+}
+
+static bool too_large(struct judging *j, int64_t head, int64_t row, const char *of, double error,
+                      double bound) {
+    char what[96];
+    (void)snprintf(what, sizeof what, "%s %.2e, bound %.2e", of, error, bound);
+    return wrong(j, head, row, what);
+}
+
+static unsigned char *row_at(const struct judging *j, int64_t head, int64_t row) {
+    const attn_forward_tensors *t = &j->inputs->host;
+    int64_t heads = j->inputs->problem.heads_q;
+    int64_t offset =
+        head / heads * t->o_stride[0] + head % heads * t->o_stride[1] + row * t->o_stride[2];
+    return j->o + offset * (int64_t)attn_dtype_size(j->inputs->problem.dtype);
+}
+
+/* A NaN or infinity that should not be there, or an element that was not written. */
+static bool judge_finite(struct judging *j, int64_t head, int64_t row, const unsigned char *at) {
+    const attn_problem *p = &j->inputs->problem;
+    for (int32_t c = 0; c < p->head_dim_v; c++) {
+        const unsigned char *element = at + (size_t)c * attn_dtype_size(p->dtype);
+        if (isfinite(j->row[c]))
+            continue;
+        if (attn_poison_is_output(p->dtype, element, 1))
+            return wrong(j, head, row, "an element of o was not written");
+        if (attn_poison_has_input(p->dtype, element, 1))
+            return wrong(j, head, row, "o holds what lies outside the extents of an input");
+        return wrong(j, head, row, isnan(j->row[c]) ? "o is NaN" : "o is infinite");
+    }
+    return true;
+}
+
+/* A row without a reference: a mean of values is no larger than the largest of them. */
+static bool judge_unknown_row(struct judging *j, int64_t head, int64_t row,
+                              const unsigned char *at) {
+    const attn_problem *p = &j->inputs->problem;
+    double largest = j->ref->largest[head / (p->heads_q / p->heads_kv)];
+    double limit = largest * (1.0 + 4.0 * j->bounds.row) + j->bounds.head;
+    if (!judge_finite(j, head, row, at))
+        return false;
+    for (int32_t c = 0; c < p->head_dim_v; c++)
+        if (fabs((double)j->row[c]) > limit)
+            return too_large(j, head, row, "|o| above the largest |v|:", fabs((double)j->row[c]),
+                             limit);
+    return true;
+}
+
+struct norms {
+    double wrong, whole; /* sums of squares over a head */
+};
+
+/* rms: of the head's rows. */
+static bool judge_row(struct judging *j, int64_t head, int64_t row, const unsigned char *at,
+                      double rms, struct norms *norms) {
+    const attn_problem *p = &j->inputs->problem;
+    const double *want = j->ref->o + j->at * p->head_dim_v;
+    double off = 0, whole = 0, largest = 0;
+    if (isnan(want[0])) { /* NaN in, NaN out, in every column */
+        for (int32_t c = 0; c < p->head_dim_v; c++)
+            if (!isnan(j->row[c]) ||
+                attn_poison_is_output(p->dtype, at + (size_t)c * attn_dtype_size(p->dtype), 1))
+                return wrong(j, head, row, "o is not NaN, but the query row is");
+        return true;
+    }
+    if (!judge_finite(j, head, row, at))
+        return false;
+    for (int32_t c = 0; c < p->head_dim_v; c++) {
+        double d = (double)j->row[c] - want[c];
+        off += d * d;
+        whole += want[c] * want[c];
+        largest = fmax(largest, fabs((double)j->row[c]));
+    }
+    norms->wrong += off;
+    norms->whole += whole;
+    if (whole == 0.0)
+        return largest <= j->bounds.head ||
+               too_large(j, head, row, "|o| of a row that should be 0", largest, j->bounds.head);
+    double error = sqrt(off) / fmax(sqrt(whole), ROW_FLOOR * rms);
+    return error <= j->bounds.row || too_large(j, head, row, "error", error, j->bounds.row);
+}
+
+static bool judge_lse(struct judging *j, int64_t head, int64_t row) {
+    int64_t index = head * j->inputs->problem.seq_q + row;
+    float got;
+    unsigned char *at = j->lse + index * (int64_t)sizeof got;
+    memcpy(&got, at, sizeof got);
+    bool written = !attn_poison_is_output(ATTN_F32, at, 1);
+    attn_poison_output(ATTN_F32, at, 1);
+    if (!written)
+        return wrong(j, head, row, "lse was not written");
+    bool known = j->at < j->ref->rows && j->ref->row[j->at] == index;
+    if (!known)
+        return true;
+    double want = j->ref->lse[j->at];
+    if (isnan(want))
+        return isnan(got) || wrong(j, head, row, "lse is not NaN, but the query row is");
+    if (isinf(want))
+        return (double)got == want || wrong(j, head, row, "lse is not -inf, but no key is seen");
+    double bound = j->bounds.lse * (1.0 + j->ref->logit[j->at]);
+    double off = fabs((double)got - want);
+    return off <= bound || too_large(j, head, row, "lse is off by", off, bound);
+}
+
+/* Root of the mean square of the norms of the head's rows that have a reference. */
+static double rms_norm(const struct judging *j, int64_t head) {
+    const attn_problem *p = &j->inputs->problem;
+    double sum = 0;
+    int64_t rows = 0;
+    for (int64_t i = j->at; i < j->ref->rows && j->ref->row[i] / p->seq_q == head; i++, rows++) {
+        const double *want = j->ref->o + i * p->head_dim_v;
+        for (int32_t c = 0; c < p->head_dim_v; c++)
+            sum += isnan(want[c]) ? 0.0 : want[c] * want[c];
+    }
+    return rows ? sqrt(sum / (double)rows) : 0.0;
+}
+
+static bool judge_head(struct judging *j, int64_t head) {
+    const attn_problem *p = &j->inputs->problem;
+    bool lse = p->features & ATTN_FEATURE_LSE;
+    bool ignored = head / (p->heads_q / p->heads_kv) == j->ref->ignored;
+    double rms = rms_norm(j, head);
+    struct norms norms = {0, 0};
+    for (int64_t r = 0; r < p->seq_q; r++) {
+        unsigned char *at = row_at(j, head, r);
+        bool known = j->at < j->ref->rows && j->ref->row[j->at] == head * p->seq_q + r;
+        attn_dtype_to_float(p->dtype, at, j->row, (size_t)p->head_dim_v);
+        if (known ? !judge_row(j, head, r, at, rms, &norms)
+                  : !ignored && !judge_unknown_row(j, head, r, at))
+            return false;
+        if (lse && !judge_lse(j, head, r))
+            return false;
+        attn_poison_output(p->dtype, at, (size_t)p->head_dim_v);
+        j->at += known;
+    }
+    double error = norms.whole > 0 ? sqrt(norms.wrong / norms.whole) : 0.0;
+    j->verdict->error = fmax(j->verdict->error, error);
+    j->verdict->bound = fmax(j->verdict->bound, j->bounds.head);
+    return error <= j->bounds.head || too_large(j, head, -1, "error", error, j->bounds.head);
+}
+
+/* All elements are poison now, so anything else was written where nothing may be. */
+static bool judge_rest(struct judging *j, const char *name, attn_dtype dtype,
+                       const unsigned char *image, size_t size, const unsigned char *first) {
+    size_t element = attn_dtype_size(dtype);
+    char what[128];
+    if (attn_poison_is_output(dtype, image, size / element))
+        return true;
+    size_t i = 0;
+    while (attn_poison_is_output(dtype, image + i, 1))
+        i += element;
+    (void)snprintf(what, sizeof what,
+                   "wrote outside the elements of %s, %td bytes from its first one", name,
+                   image + i - first);
+    return wrong(j, -1, -1, what);
+}
+
+bool attn_compare(const attn_inputs *inputs, const attn_reference *reference, unsigned char *o,
+                  unsigned char *lse, attn_verdict *verdict) {
+    const attn_problem *p = &inputs->problem;
+    const attn_image *image = inputs->image;
+    struct judging j = {.inputs = inputs, .ref = reference, .verdict = verdict};
+    j.bounds = attn_bounds_of(p->dtype, reference->plain);
+    j.o = o + ((unsigned char *)inputs->host.o - image[ATTN_IMAGE_O].host);
+    if (p->features & ATTN_FEATURE_LSE)
+        j.lse = lse + ((unsigned char *)(void *)inputs->host.lse - image[ATTN_IMAGE_LSE].host);
+    for (int64_t head = 0; head < (int64_t)p->batch * p->heads_q; head++)
+        if (!judge_head(&j, head))
+            return false;
+    if (!judge_rest(&j, "o", p->dtype, o, image[ATTN_IMAGE_O].size, j.o))
+        return false;
+    return !j.lse || judge_rest(&j, "lse", ATTN_F32, lse, image[ATTN_IMAGE_LSE].size, j.lse);
+}

@@ -1,0 +1,200 @@
+/* verify.c: proofs (inputs with their reference), made once, and kernels held against them. */
+#include "verify.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "hostile.h"
+#include "verify_run.h"
+
+/* Work allowed for the references of a problem, in seconds: 2 in all. */
+#define SECONDS_FULL 1.0
+#define SECONDS_OTHER 0.4
+
+/* The problem counts as large from so many multiplications: some 10 ms on one core. */
+#define LARGE 2e8
+
+struct attn_verifier {
+    attn_rig rig;
+    attn_problem problem;
+    uint64_t seed;
+    attn_proof **proof;
+    size_t proofs, capacity;
+};
+
+static bool same_spec(const attn_input_spec *a, const attn_input_spec *b) {
+    return a->kind == b->kind && a->strides == b->strides && a->seed == b->seed &&
+           memcmp(&a->scale, &b->scale, sizeof a->scale) == 0;
+}
+
+static attn_proof *find(const attn_verifier *v, const attn_problem *problem,
+                        const attn_input_spec *spec) {
+    attn_hash hash = attn_problem_hash(problem);
+    for (size_t i = 0; i < v->proofs; i++)
+        if (attn_hash_equal(v->proof[i]->hash, hash) && same_spec(&v->proof[i]->inputs.spec, spec))
+            return v->proof[i];
+    return NULL;
+}
+
+static void proof_free(attn_proof *proof) {
+    if (!proof)
+        return;
+    attn_inputs_free(&proof->inputs);
+    attn_reference_free(&proof->reference);
+    free(proof);
+}
+
+/* The proof for a problem and its inputs, from the cache or made now. */
+static attn_status proof_get(attn_verifier *v, const attn_problem *problem,
+                             const attn_input_spec *spec, double seconds, attn_proof **proof,
+                             attn_error *err) {
+    *proof = find(v, problem, spec);
+    if (*proof)
+        return ATTN_OK;
+    if (v->proofs == v->capacity) {
+        size_t capacity = v->capacity * 2 + 64;
+        attn_proof **grown = realloc(v->proof, capacity * sizeof(attn_proof *));
+        if (!grown)
+            return attn_fail_nomem(err);
+        v->proof = grown;
+        v->capacity = capacity;
+    }
+    attn_proof *made = calloc(1, sizeof *made);
+    if (!made)
+        return attn_fail_nomem(err);
+    made->hash = attn_problem_hash(problem);
+    attn_status st = attn_inputs_make(problem, spec, &made->inputs, err);
+    if (st == ATTN_OK)
+        st = attn_reference_make(&made->inputs, seconds * ATTN_REFERENCE_RATE, v->seed,
+                                 &made->reference, err);
+    if (st == ATTN_OK)
+        st = attn_inputs_upload(&made->inputs, v->rig.backend, v->rig.device, err);
+    if (st != ATTN_OK) {
+        proof_free(made);
+        return st;
+    }
+    v->proof[v->proofs++] = *proof = made;
+    return ATTN_OK;
+}
+
+/* Where the problem is large, one of its (batch, kv head) groups; else the problem. */
+static attn_problem part_of(const attn_problem *p) {
+    attn_problem part = *p;
+    if (attn_problem_pairs(p) * (p->head_dim + p->head_dim_v) > LARGE && p->heads_kv > 0) {
+        part.heads_q = p->heads_q / p->heads_kv;
+        part.heads_kv = part.batch = 1;
+    }
+    return part;
+}
+
+/* The proof of one kind on the problem itself; launch may be NULL, that of any variant. */
+static attn_status main_proof(attn_verifier *v, attn_input_kind kind, const attn_launch *launch,
+                              attn_proof **proof, attn_error *err) {
+    attn_problem problem = kind == ATTN_INPUT_STD1 ? v->problem : part_of(&v->problem);
+    attn_input_spec spec = {kind, ATTN_STRIDES_LAYOUT, NAN, v->seed + (uint64_t)kind};
+    if (launch && attn_limits_broken(launch, &problem))
+        problem = v->problem;
+    return proof_get(v, &problem, &spec, kind == ATTN_INPUT_STD1 ? SECONDS_FULL : SECONDS_OTHER,
+                     proof, err);
+}
+
+attn_status attn_verifier_create(const attn_backend *backend, attn_backend_device *device,
+                                 const attn_problem *problem, uint64_t seed,
+                                 attn_verifier **verifier, attn_error *err) {
+    attn_verifier *v = calloc(1, sizeof *v);
+    attn_proof *proof;
+    *verifier = NULL;
+    if (!v)
+        return attn_fail_nomem(err);
+    v->problem = *problem;
+    v->seed = seed;
+    v->rig.backend = backend;
+    v->rig.device = device;
+    attn_status st = ATTN_OK;
+    for (int kind = ATTN_INPUT_STD1; st == ATTN_OK && kind <= ATTN_INPUT_PEAKED; kind++)
+        st = main_proof(v, (attn_input_kind)kind, NULL, &proof, err);
+    if (st == ATTN_OK)
+        *verifier = v;
+    else
+        attn_verifier_destroy(v);
+    return st;
+}
+
+void attn_verifier_destroy(attn_verifier *v) {
+    if (!v)
+        return;
+    for (size_t i = 0; i < v->proofs; i++)
+        proof_free(v->proof[i]);
+    free(v->proof);
+    attn_rig_free(&v->rig);
+    free(v);
+}
+
+const attn_inputs *attn_verifier_inputs(const attn_verifier *v) {
+    return &v->proof[0]->inputs;
+}
+
+static attn_status admits(const attn_verifier *v, const attn_launch *launch, attn_error *err) {
+    const attn_limit *limit = attn_limits_broken(launch, &v->problem);
+    attn_str text = ATTN_STR_INIT;
+    if (!limit)
+        return attn_launch_fits(launch, &v->problem, err);
+    attn_limit_explain(limit, &v->problem, &text);
+    attn_status st = attn_fail(err, ATTN_ERR_INVALID, "%s", attn_str_text(&text));
+    attn_str_free(&text);
+    return st;
+}
+
+static attn_status check_hostile(attn_verifier *v, attn_kernel *kernel, const attn_launch *launch,
+                                 attn_verdict *verdict, attn_error *err) {
+    attn_hostile list[ATTN_HOSTILE_MAX];
+    size_t count = attn_hostile_list(&v->problem, launch, list);
+    for (size_t i = 0; i < count && verdict->right; i++) {
+        attn_proof *proof;
+        ATTN_TRY(proof_get(v, &list[i].problem, &list[i].spec, SECONDS_FULL, &proof, err));
+        if (attn_rig_fits(&v->rig, proof, kernel, launch))
+            ATTN_TRY(attn_rig_prove(&v->rig, proof, kernel, launch, 1, verdict, err));
+    }
+    return ATTN_OK;
+}
+
+/* Beside finalists (more than two runs) another stream works on other inputs, if there are any. */
+static attn_status check_repeats(attn_verifier *v, attn_kernel *kernel, const attn_launch *launch,
+                                 int32_t runs, attn_verdict *verdict, attn_error *err) {
+    attn_proof *proof;
+    ATTN_TRY(main_proof(v, ATTN_INPUT_STD1, launch, &proof, err));
+    if (runs > 2) {
+        attn_proof *other;
+        ATTN_TRY(main_proof(v, ATTN_INPUT_STD8, launch, &other, err));
+        ATTN_TRY(attn_rig_busy(&v->rig, other, err));
+    }
+    attn_status st = attn_rig_prove(&v->rig, proof, kernel, launch, runs, verdict, err);
+    attn_rig_idle(&v->rig);
+    return st;
+}
+
+attn_status attn_verifier_check(attn_verifier *v, attn_kernel *kernel, const attn_launch *launch,
+                                int32_t runs, attn_verdict *verdict, attn_error *err) {
+    attn_verdict begun = ATTN_VERDICT_INIT;
+    *verdict = begun;
+    ATTN_TRY(admits(v, launch, err));
+    ATTN_TRY(check_hostile(v, kernel, launch, verdict, err));
+    verdict->error = verdict->bound = 0.0; /* the problem's own errors are what is recorded */
+    if (verdict->right)
+        ATTN_TRY(check_repeats(v, kernel, launch, runs, verdict, err));
+    for (int kind = ATTN_INPUT_STD8; verdict->right && kind <= ATTN_INPUT_PEAKED; kind++) {
+        attn_proof *proof;
+        ATTN_TRY(main_proof(v, (attn_input_kind)kind, launch, &proof, err));
+        ATTN_TRY(attn_rig_prove(&v->rig, proof, kernel, launch, 1, verdict, err));
+    }
+    return ATTN_OK;
+}
+
+attn_status attn_verifier_repeat(attn_verifier *v, attn_kernel *kernel, const attn_launch *launch,
+                                 int32_t runs, attn_verdict *verdict, attn_error *err) {
+    attn_verdict begun = ATTN_VERDICT_INIT;
+    *verdict = begun;
+    ATTN_TRY(admits(v, launch, err));
+    return check_repeats(v, kernel, launch, runs, verdict, err);
+}
