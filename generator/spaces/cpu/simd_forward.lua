@@ -1,0 +1,108 @@
+-- cpu/simd_forward: f32 attention with query rows in the lanes of SIMD registers.
+
+-- The widest instruction set of the device that the template knows: registers, lanes of one, and
+-- lanes of half of one (0: no such thing).
+local function instruction_set(dev)
+  if dev.avx512f ~= 0 then
+    return { name = "avx512", registers = 32, full = 16, half = 8,
+      flags = { "-mavx512f", "-mavx512dq", "-mavx512vl", "-mfma" } }
+  elseif dev.avx2 ~= 0 and dev.fma ~= 0 then
+    return { name = "avx2", registers = 16, full = 8, half = 0, flags = { "-mavx2", "-mfma" } }
+  elseif dev.neon ~= 0 then
+    return { name = "neon", registers = 32, full = 4, half = 0, flags = {} }
+  end
+  return { name = "generic", registers = 16, full = 4, half = 0, flags = {} }
+end
+
+-- Accumulators, the vectors of a row, and one element of K or V must all stay in registers.
+local function fits(c, rows)
+  return (rows + 1) * c.NV + 1 <= c.REGISTERS
+end
+
+return family {
+  name = "simd_forward", op = "forward", backend = "cpu", template = "cpu/simd_forward.c",
+  doc = "Online-softmax attention on transposed tiles: query rows are the lanes of SIMD registers.",
+
+  accepts = function(p) return p.dtype == "f32" end,
+
+  params = {
+    { "VECTOR", { "full", "half" }, "width of a vector: the instruction set's, or half of it" },
+    { "NV", { 1, 2, 3, 4 }, "vectors of query rows in a group" },
+    { "MR", { 4, 6, 8, 12 }, "keys of a score tile" },
+    { "MRV", { 4, 6, 8, 12 }, "columns of an output tile" },
+    { "BLOCK_K", { 32, 48, 96, 192, 384 }, "keys of a block, rounded up to score tiles" },
+    { "GROUPS", { 1, 2, 4 }, "groups of a task, which share each block of K and V" },
+    { "PACK_GQA", { 0, 1 }, "1: the heads that share K and V are rows of one task" },
+    { "PACK_KV", { 0, 1 }, "1: copy each block of K and V to contiguous rows" },
+    { "EXP", { "native", "magic" }, "2^x by the instruction set, or by adding 1.5 2^23" },
+    { "EXP_DEGREE", { 4, 5, 6 }, "degree of the polynomial for 2^x" },
+    { "UNROLL", { 1, 2, 4 }, "turns of the inner loops unrolled" },
+    { "ORDER", { "longest_first", "row" }, "order in which tasks are dealt" },
+    { "COMPILER", { "cc", "gcc", "clang" }, "compiler" },
+    { "OPT", { "-O2", "-O3" }, "optimisation level" },
+  },
+
+  core = {
+    VECTOR = { "full" }, BLOCK_K = { 48, 96, 192 }, GROUPS = { 1, 2 }, PACK_GQA = { 0 },
+    EXP = { "native" }, EXP_DEGREE = { 5 }, UNROLL = { 1 }, ORDER = { "longest_first" },
+    COMPILER = { "cc" }, OPT = { "-O2" },
+  },
+
+  derive = function(c, p, dev)
+    local set = instruction_set(dev)
+    c.SET, c.REGISTERS, c.FLAGS = set.name, set.registers, set.flags
+    c.HEAD_DIM, c.HEAD_DIM_V = p.head_dim, p.head_dim_v
+    c.MASKED = p.mask == "none" and 0 or 1
+    c.LSE = p.lse
+    c.VL = c.VECTOR == "full" and set.full or set.half
+    c.LAST = c.MASKED * (c.NV - 1) -- last step of the staircase under a mask's diagonal
+    c.BK = round_up(c.BLOCK_K, c.MR)
+
+    local tiles, rest = {}, p.head_dim_v % c.MRV -- widths of output tile that the template needs
+    if c.MRV <= p.head_dim_v then tiles[#tiles + 1] = c.MRV end
+    if rest > 0 then tiles[#tiles + 1] = rest end
+    c.OUTPUT_TILES = tiles
+
+    local lanes, columns = c.NV * c.VL, p.head_dim + p.head_dim_v -- struct scratch, and its padding
+    local floats = c.BK * lanes + (c.PACK_KV == 1 and c.BK or 1) * columns + 16
+      + c.GROUPS * ((columns + 4) * lanes + 32)
+    c.SCRATCH_BYTES = round_up(4 * floats, 256)
+  end,
+
+  require = {
+    { "the instruction set has no vectors of half width", { "VECTOR" },
+      function(c) return c.VL > 0 end },
+    { "a score tile does not fit the registers", { "NV", "MR" },
+      function(c) return fits(c, c.MR) end },
+    { "an output tile does not fit the registers", { "NV", "MRV" },
+      function(c) return fits(c, c.MRV) end },
+    { "an output tile is wider than V", { "MRV" },
+      function(c, p) return c.MRV <= p.head_dim_v or c.MRV == 4 end },
+    { "the instruction set's own 2^x is the magic one", { "EXP" },
+      function(c) return c.EXP == "native" or c.SET == "avx512" end },
+    { "degree 4 is too coarse for the log-sum-exp", { "EXP_DEGREE" },
+      function(c, p) return c.EXP_DEGREE > 4 or not p.lse end },
+  },
+
+  launch = function(c)
+    return {
+      { rows = c.GROUPS * c.NV * c.VL, grid = "tiles", order = c.ORDER, packed = c.PACK_GQA == 1 },
+      workspace = { { bytes = c.SCRATCH_BYTES, per = "worker" } },
+    }
+  end,
+
+  options = function(c)
+    local flags = { c.OPT, "-ffp-contract=fast", "-fno-math-errno", "-fno-trapping-math" }
+    for _, flag in ipairs(c.FLAGS) do flags[#flags + 1] = flag end
+    return { compiler = c.COMPILER, flags = flags }
+  end,
+
+  defaults = function(p, dev)
+    local wide = instruction_set(dev).registers == 32
+    return {
+      VECTOR = "full", NV = wide and 4 or 2, MR = wide and 6 or 6, MRV = 4, BLOCK_K = 96,
+      GROUPS = 1, PACK_GQA = 0, PACK_KV = 0, EXP = "native", EXP_DEGREE = 5, UNROLL = 1,
+      ORDER = "longest_first", COMPILER = "cc", OPT = "-O2",
+    }
+  end,
+}

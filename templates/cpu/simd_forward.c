@@ -1,0 +1,382 @@
+/* simd_forward.c: f32 forward attention with query rows in the lanes of SIMD registers.
+ *
+ * A group of LANES query rows is held transposed, one row a lane, and meets its keys block by
+ * block: scores S = K Q, weights P = 2^(S - running maximum), outputs O = V P. Both products
+ * multiply vectors of lanes by single elements of K or V, so K and V are read where they lie, no
+ * sum or maximum ever crosses lanes, and a NaN in a query row stays in its lane. Q is transposed
+ * once at the start, O once at the end.
+ */
+#include "attn_abi.h"
+
+#define ATTN_VL $(VL)
+#define ATTN_EXP2_DEGREE $(EXP_DEGREE)
+#include "attn_cpu.h"
+
+#define EXP2 attn_vexp2_$(EXP)
+
+enum {
+    D = $(HEAD_DIM),        /* columns of Q and K */
+    DV = $(HEAD_DIM_V),     /* columns of V and O */
+    VL = $(VL),             /* lanes of a vector */
+    NV = $(NV),             /* vectors of a group */
+    LANES = NV * VL,        /* query rows of a group */
+    GROUPS = $(GROUPS),     /* groups of a task: they share each block of K and V */
+    MR = $(MR),             /* keys of a score tile, which fills MR x NV registers */
+    MRV = $(MRV),           /* columns of an output tile, which fills MRV x NV registers */
+    BK = $(BK),             /* keys of a block at most; a multiple of MR */
+    MASKED = $(MASKED),     /* there is a mask */
+    LSE = $(LSE),           /* the log-sum-exp of each row is wanted */
+    PACK_GQA = $(PACK_GQA), /* a task's rows are those of all heads that share K and V */
+    PACK_KV = $(PACK_KV)    /* copy each block of K and V to where its rows are contiguous */
+};
+
+typedef attn_vf vf;
+typedef attn_vi vi;
+
+struct task {
+    const attn_forward_args *a;
+    int64_t batch, head, kv_head; /* head: the first of a packed task's heads */
+    int32_t row, rows;            /* first row of the task; rows of the head, or packed heads */
+};
+
+struct group {
+    _Alignas(64) float q[D][LANES]; /* times the scale and log2(e) */
+    float o[DV][LANES];             /* undefined until the first block is done: `started` */
+    float max[LANES], sum[LANES];   /* of the scores; of the weights, relative to max */
+    int32_t lo[LANES], hi[LANES];   /* each row sees the keys lo <= key <= hi that exist */
+    int32_t begin, end;             /* any row sees only keys begin <= key < end */
+    int32_t all_begin, all_end;     /* every row sees all keys all_begin <= key < all_end */
+    int32_t row, rows;              /* first row; lanes that are rows, the rest repeat the last */
+    int32_t started;
+};
+
+/* Consecutive keys, with their rows of K and V. */
+struct keys {
+    const float *k, *v;
+    int64_t k_stride, v_stride;
+    int32_t first, count;
+};
+
+struct scratch {
+    _Alignas(64) float s[BK][LANES]; /* scores, then weights */
+    float k[PACK_KV ? BK : 1][D], v[PACK_KV ? BK : 1][DV];
+    struct group group[GROUPS];
+};
+
+_Static_assert(sizeof(struct scratch) <= $(SCRATCH_BYTES), "larger than the launch record says");
+
+ATTN_INLINE int32_t min(int32_t a, int32_t b) {
+    return a < b ? a : b;
+}
+
+ATTN_INLINE int32_t max(int32_t a, int32_t b) {
+    return a > b ? a : b;
+}
+
+static struct task task_of(const attn_forward_args *a, int task) {
+    const int32_t share = PACK_GQA ? a->group : 1;
+    const int32_t heads = a->heads_q / share, index = task / a->tiles;
+    const int32_t head = index % heads * share;
+    return (struct task){.a = a,
+                         .batch = index / heads,
+                         .head = head,
+                         .kv_head = head / a->group,
+                         .row = task % a->tiles * GROUPS * LANES,
+                         .rows = a->seq_q * share};
+}
+
+/* A packed task's rows go through its heads first, then through the positions. */
+static int64_t head_of(const struct task *t, int32_t row) {
+    return t->head + (PACK_GQA ? row % t->a->group : 0);
+}
+
+static int32_t position_of(const struct task *t, int32_t row) {
+    return PACK_GQA ? row / t->a->group : row;
+}
+
+static int64_t offset_of(const struct task *t, const int64_t stride[3], int32_t row) {
+    return t->batch * stride[0] + head_of(t, row) * stride[1] + position_of(t, row) * stride[2];
+}
+
+static void load_queries(const struct task *t, struct group *g) {
+    const float scale = t->a->scale_log2;
+    for (int32_t lane = 0; lane < LANES; lane += 4) {
+        const float *row[4];
+        for (int i = 0; i < 4; i++) {
+            const int32_t r = g->row + min(lane + i, g->rows - 1);
+            row[i] = (const float *)t->a->q + offset_of(t, t->a->q_stride, r);
+        }
+        int d = 0;
+        for (; d + 4 <= D; d += 4) {
+            attn_v4 block[4];
+            for (int i = 0; i < 4; i++)
+                block[i] = *(const attn_v4u *)(row[i] + d) * scale;
+            attn_transpose4(block);
+            for (int i = 0; i < 4; i++)
+                *(attn_v4 *)&g->q[d + i][lane] = block[i];
+        }
+        for (; d < D; d++)
+            for (int i = 0; i < 4; i++)
+                g->q[d][lane + i] = row[i][d] * scale;
+    }
+}
+
+static void start_group(const struct task *t, struct group *g, int32_t row) {
+    const attn_forward_args *a = t->a;
+    g->row = row;
+    g->rows = min(LANES, t->rows - row);
+    g->started = 0;
+    for (int32_t i = 0; i < LANES; i++) {
+        const int32_t at = position_of(t, row + min(i, g->rows - 1)) + a->mask_offset;
+        g->lo[i] = at - a->mask_left;
+        g->hi[i] = at + a->mask_right;
+        g->max[i] = -INFINITY;
+        g->sum[i] = 0.0F;
+    }
+    g->begin = max(0, g->lo[0]);
+    g->end = min(a->seq_kv, g->hi[LANES - 1] + 1);
+    g->all_begin = g->lo[LANES - 1];
+    g->all_end = g->hi[0] + 1;
+    load_queries(t, g);
+}
+
+/* Scores of MR keys from the block's key `at` on, in the vectors `from` and up. Keys past the
+ * block's last repeat it: they are stored, and used no further. */
+ATTN_INLINE void score_tile(const int from, struct group *g, const struct keys *keys, int32_t at,
+                            float (*s)[LANES]) {
+    const float *row[MR];
+    for (int r = 0; r < MR; r++)
+        row[r] = keys->k + min(at + r, keys->count - 1) * keys->k_stride;
+
+    vf acc[MR][NV] = {0};
+    ATTN_UNROLL($(UNROLL))
+    for (int d = 0; d < D; d++) {
+        vf q[NV];
+        ATTN_EACH (j, from, NV)
+            q[j] = attn_vload(&g->q[d][j * VL]);
+        ATTN_EACH (r, 0, MR) {
+            ATTN_EACH (j, from, NV)
+                acc[r][j] += q[j] * row[r][d];
+        }
+    }
+
+    const int32_t first = keys->first + at, last = keys->first + keys->count - 1;
+    if (MASKED && (first < g->all_begin || first + MR > g->all_end)) {
+        ATTN_EACH (j, from, NV) {
+            const vi lo = *(const vi *)&g->lo[j * VL], hi = *(const vi *)&g->hi[j * VL];
+            ATTN_EACH (r, 0, MR)
+                acc[r][j] = attn_vsee(acc[r][j], min(first + r, last), lo, hi);
+        }
+    }
+    ATTN_EACH (j, from, NV) {
+        vf top = attn_vload(&g->max[j * VL]);
+        ATTN_EACH (r, 0, MR) {
+            top = attn_vmax(top, acc[r][j]);
+            attn_vstore(&s[at + r][j * VL], acc[r][j]);
+        }
+        attn_vstore(&g->max[j * VL], top);
+    }
+}
+
+/* Scores of the block's keys at..stop-1; gives the next key to do. A function of its own for each
+ * `from`, as are the outputs below: in a larger one, compilers run out of registers. */
+//@ for from = 0, LAST do
+ATTN_NOINLINE int32_t scores_$(from)(struct group *g, const struct keys *keys, int32_t at,
+                                     int32_t stop, float (*s)[LANES]) {
+    for (; at < stop; at += MR)
+        score_tile($(from), g, keys, at, s);
+    return at;
+}
+//@ end
+
+/* Turns the scores of the block's keys at..stop-1 into weights, and adds these to `sum`. */
+ATTN_INLINE void weights(const int from, float (*s)[LANES], int32_t at, int32_t stop,
+                         const vf base[NV], vf sum[NV]) {
+    for (; at < stop; at++) {
+        ATTN_EACH (j, from, NV) {
+            const vf p = EXP2(attn_vload(&s[at][j * VL]) - base[j]);
+            attn_vstore(&s[at][j * VL], p);
+            sum[j] += p;
+        }
+    }
+}
+
+/* Adds V P of the block's keys at..stop-1 to acc: `cols` columns of V, whose first is at `v`. */
+ATTN_INLINE void output_keys(const int from, const int cols, const float *v, int64_t stride,
+                             float (*p)[LANES], int32_t at, int32_t stop, vf acc[MRV][NV]) {
+    ATTN_UNROLL($(UNROLL))
+    for (; at < stop; at++) {
+        const float *row = v + at * stride;
+        vf w[NV];
+        ATTN_EACH (j, from, NV)
+            w[j] = attn_vload(&p[at][j * VL]);
+        ATTN_EACH (i, 0, cols) {
+            ATTN_EACH (j, from, NV)
+                acc[i][j] += w[j] * row[i];
+        }
+    }
+}
+
+/* O = O alpha + V P in the columns c..c+cols-1. */
+ATTN_INLINE void output_tile(const int cols, struct group *g, const struct keys *keys, int c,
+                             const int32_t limit[NV], float (*p)[LANES], const vf alpha[NV]) {
+    vf acc[MRV][NV] = {0};
+    int32_t at = 0;
+    //@ for from = 0, LAST do
+    output_keys($(from), cols, keys->v + c, keys->v_stride, p, at, limit[$(from)], acc);
+    at = limit[$(from)];
+    //@ end
+    ATTN_EACH (i, 0, cols) {
+        ATTN_EACH (j, 0, NV) {
+            float *o = &g->o[c + i][j * VL];
+            attn_vstore(o, g->started ? attn_vload(o) * alpha[j] + acc[i][j] : acc[i][j]);
+        }
+    }
+}
+
+/* All tiles of `cols` columns from column c on; gives the next column to do. */
+//@ for _, cols in ipairs(OUTPUT_TILES) do
+ATTN_NOINLINE int outputs_$(cols)(struct group *g, const struct keys *keys, int c,
+                                  const int32_t limit[NV], float (*p)[LANES], const vf alpha[NV]) {
+    for (; c + $(cols) <= DV; c += $(cols))
+        output_tile($(cols), g, keys, c, limit, p, alpha);
+    return c;
+}
+//@ end
+
+/* One block of keys for one group, in three passes over the scores.
+ *
+ * Vector j sees none of the keys from limit[j] on, so under the diagonal of a causal mask each pass
+ * is a staircase: the keys below limit[0] in all vectors, those below limit[1] in all but vector 0,
+ * and so on. Without a mask it has one step. */
+static void attend(struct group *g, const struct keys *keys, float (*s)[LANES]) {
+    int32_t limit[NV], at = 0;
+    for (int j = 0; j < NV; j++)
+        limit[j] = max(0, min(keys->count, g->hi[(j + 1) * VL - 1] + 1 - keys->first));
+
+    vf base[NV], alpha[NV], sum[NV] = {0};
+    for (int j = 0; j < NV; j++)
+        alpha[j] = attn_vload(&g->max[j * VL]);
+    //@ for from = 0, LAST do
+    at = scores_$(from)(g, keys, at, limit[$(from)], s);
+    //@ end
+
+    /* While a row has seen no key its maximum is -inf, and -inf - -inf would be NaN. */
+    for (int j = 0; j < NV; j++) {
+        const vf top = attn_vload(&g->max[j * VL]);
+        base[j] = attn_vselect(top == -INFINITY, (vf){0}, top);
+        alpha[j] = EXP2(alpha[j] - base[j]);
+    }
+    at = 0;
+    //@ for from = 0, LAST do
+    weights($(from), s, at, limit[$(from)], base, sum);
+    at = limit[$(from)];
+    //@ end
+    for (int j = 0; j < NV; j++)
+        attn_vstore(&g->sum[j * VL], attn_vload(&g->sum[j * VL]) * alpha[j] + sum[j]);
+
+    int c = 0;
+    //@ for _, cols in ipairs(OUTPUT_TILES) do
+    c = outputs_$(cols)(g, keys, c, limit, s, alpha);
+    //@ end
+    g->started = 1;
+}
+
+static void store_outputs(const struct task *t, struct group *g) {
+    const attn_forward_args *a = t->a;
+    float factor[LANES];
+    for (int32_t i = 0; i < LANES; i++) {
+        const int sees = max(0, g->lo[i]) <= min(a->seq_kv - 1, g->hi[i]);
+        factor[i] = sees ? 1.0F / g->sum[i] : 0.0F;
+        if (LSE && i < g->rows) {
+            const int64_t head = t->batch * a->heads_q + head_of(t, g->row + i);
+            a->lse[head * a->seq_q + position_of(t, g->row + i)] =
+                sees ? (g->max[i] + attn_log2(g->sum[i])) * 0x1.62e430p-1F /* ln 2 */ : -INFINITY;
+        }
+    }
+    if (!g->started)
+        memset(g->o, 0, sizeof g->o);
+    for (int32_t lane = 0; lane < g->rows; lane += 4) {
+        const int live = min(4, g->rows - lane);
+        float *row[4];
+        for (int i = 0; i < live; i++)
+            row[i] = (float *)a->o + offset_of(t, a->o_stride, g->row + lane + i);
+        int d = 0;
+        for (; d + 4 <= DV; d += 4) {
+            attn_v4 block[4];
+            for (int i = 0; i < 4; i++)
+                block[i] = *(const attn_v4 *)&g->o[d + i][lane] * *(const attn_v4u *)&factor[lane];
+            attn_transpose4(block);
+            for (int i = 0; i < live; i++)
+                *(attn_v4u *)(row[i] + d) = block[i];
+        }
+        for (; d < DV; d++)
+            for (int i = 0; i < live; i++)
+                row[i][d] = g->o[d][lane + i] * factor[lane + i];
+    }
+}
+
+static struct keys keys_of(const struct task *t) {
+    const attn_forward_args *a = t->a;
+    const int64_t *ks = a->k_stride, *vs = a->v_stride;
+    return (struct keys){.k = (const float *)a->k + t->batch * ks[0] + t->kv_head * ks[1],
+                         .v = (const float *)a->v + t->batch * vs[0] + t->kv_head * vs[1],
+                         .k_stride = ks[2],
+                         .v_stride = vs[2],
+                         .first = 0,
+                         .count = a->seq_kv};
+}
+
+/* Those of the keys that are begin <= key < end. */
+static struct keys slice(struct keys keys, int32_t begin, int32_t end) {
+    keys.k += (begin - keys.first) * keys.k_stride;
+    keys.v += (begin - keys.first) * keys.v_stride;
+    keys.first = begin;
+    keys.count = end - begin;
+    return keys;
+}
+
+static struct keys pack(struct keys keys, struct scratch *w) {
+    for (int32_t i = 0; i < keys.count; i++) {
+        memcpy(w->k[i], keys.k + i * keys.k_stride, sizeof w->k[0]);
+        memcpy(w->v[i], keys.v + i * keys.v_stride, sizeof w->v[0]);
+    }
+    keys.k = w->k[0];
+    keys.v = w->v[0];
+    keys.k_stride = D;
+    keys.v_stride = DV;
+    return keys;
+}
+
+int $(KERNEL)(const attn_forward_args *a, int task, int worker) {
+    struct scratch *w = (void *)((char *)a->workspace[0] + worker * (int64_t)$(SCRATCH_BYTES));
+    const struct task t = task_of(a, task);
+    const struct keys all = keys_of(&t);
+    int32_t groups = 0, begin = a->seq_kv, end = 0;
+    for (int32_t row = t.row; row < min(t.rows, t.row + GROUPS * LANES); row += LANES) {
+        struct group *g = &w->group[groups++];
+        start_group(&t, g, row);
+        begin = min(begin, g->begin);
+        end = max(end, g->end);
+    }
+
+    /* Blocks of about equal size, so that the last is not a small rest. */
+    const int32_t count = max(0, end - begin), blocks = max(1, (count + BK - 1) / BK);
+    const int32_t step = (count + blocks * MR - 1) / (blocks * MR) * MR;
+    for (int32_t key = begin; key < end; key += step) {
+        const int32_t stop = min(end, key + step);
+        struct keys block = slice(all, key, stop);
+        if (PACK_KV)
+            block = pack(block, w);
+        for (struct group *g = w->group; g < w->group + groups; g++) {
+            const int32_t from = max(key, g->begin), to = min(stop, g->end);
+            if (from < to) {
+                const struct keys keys = slice(block, from, to);
+                attend(g, &keys, w->s);
+            }
+        }
+    }
+    for (struct group *g = w->group; g < w->group + groups; g++)
+        store_outputs(&t, g);
+    return 0;
+}
