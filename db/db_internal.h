@@ -19,6 +19,7 @@ struct attn_db {
     struct sqlite3 *sql;
     char *path; /* with links resolved */
     attn_db_mode mode;
+    bool immutable;  /* was opened as a file that nobody writes */
     int code;        /* SQLite's, of the last failure */
     int64_t session; /* row of this process; 0 before attn_db_session_begin */
 };
@@ -66,6 +67,11 @@ attn_status attn_db_finish(attn_db *db, attn_status status, attn_error *err);
 attn_status attn_db_fail(attn_db *db, int code, attn_error *err);
 
 int64_t attn_db_now(void); /* Unix seconds */
+
+/*-*** db_open.c *************************************************/
+
+/* "file:PATH?QUERY"; allocated, NULL if out of memory. */
+char *attn_db_uri(const char *path, const char *query);
 
 /*-*** db_safety.c ***********************************************/
 
@@ -133,9 +139,8 @@ attn_status attn_db_reap(attn_db *db, const char *trial, attn_error *err);
 void attn_db_filter_sql(const attn_db_filter *filter, attn_str *out);
 void attn_db_filter_bind(const attn_db_filter *filter, attn_sql *q);
 
-/* Drops binaries that are over the caps, in a transaction: of the problems that `build` was tried
- * on (0: of all), then of the whole file. */
-attn_status attn_db_trim(attn_db *db, int64_t build, int64_t top, int64_t bytes, attn_error *err);
+/* Drops binaries that are over the caps, in a transaction. */
+attn_status attn_db_trim(attn_db *db, int64_t top, int64_t bytes, attn_error *err);
 
 /* Merges the attached database `other`, in a transaction. */
 attn_status attn_db_merge_other(attn_db *db, attn_db_counts *counts, attn_error *err);

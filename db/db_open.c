@@ -9,41 +9,46 @@
 #include <time.h>
 #include <unistd.h>
 
-/* "file:/path?immutable=1", with what a URI gives a meaning escaped. */
-static char *immutable_uri(const char *path) {
+char *attn_db_uri(const char *path, const char *query) {
     attn_str uri = ATTN_STR_INIT;
     attn_str_append(&uri, "file:");
     for (const char *p = path; *p; p++)
-        if (strchr("%?#", *p))
+        if (strchr("%?#", *p)) /* these mean something in a URI */
             attn_str_append_f(&uri, "%%%02x", (unsigned)*p);
         else
             attn_str_append_bytes(&uri, p, 1);
-    attn_str_append(&uri, "?immutable=1");
+    attn_str_append_f(&uri, "?%s", query);
     return attn_str_take(&uri);
 }
 
 static attn_status connect(attn_db *db, const char *name, int flags, attn_error *err) {
-    /* Nothing in a schema may call functions; nothing is mapped, so that a file cut short while it
-     * is read is an error and no SIGBUS. */
-    static const char setup[] = "PRAGMA foreign_keys=ON; PRAGMA synchronous=FULL;"
-                                "PRAGMA trusted_schema=OFF; PRAGMA cell_size_check=ON;"
-                                "PRAGMA mmap_size=0; PRAGMA temp_store=MEMORY";
-    int code =
-        sqlite3_open_v2(name, &db->sql, flags | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE, NULL);
+    flags |= SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE | SQLITE_OPEN_URI;
+    int code = sqlite3_open_v2(name, &db->sql, flags, NULL);
     if (code != SQLITE_OK)
         return attn_db_fail(db, code, err);
     sqlite3_db_config(db->sql, SQLITE_DBCONFIG_DEFENSIVE, 1, (int *)NULL);
     sqlite3_busy_timeout(db->sql, ATTN_DB_BUSY_MS);
-    return attn_db_exec(db, setup, err);
+    return ATTN_OK;
 }
 
 static attn_status connect_immutable(attn_db *db, attn_error *err) {
-    char *uri = immutable_uri(db->path);
+    char *uri = attn_db_uri(db->path, "immutable=1");
     if (!uri)
         return attn_fail_nomem(err);
-    attn_status status = connect(db, uri, SQLITE_OPEN_READONLY | SQLITE_OPEN_URI, err);
+    db->immutable = true;
+    attn_status status = connect(db, uri, SQLITE_OPEN_READONLY, err);
     free(uri);
     return status;
+}
+
+/* The first look at the file. Nothing in a schema may call functions; nothing is mapped, so that a
+ * file cut short while it is read is an error and no SIGBUS. */
+static attn_status look(attn_db *db, attn_db_header *header, attn_error *err) {
+    static const char setup[] = "PRAGMA foreign_keys=ON; PRAGMA synchronous=FULL;"
+                                "PRAGMA trusted_schema=OFF; PRAGMA cell_size_check=ON;"
+                                "PRAGMA mmap_size=0; PRAGMA temp_store=MEMORY";
+    ATTN_TRY(attn_db_exec(db, setup, err));
+    return attn_db_read_header(db, header, err);
 }
 
 static bool set_journal(attn_db *db, const char *pragma, const char *want, attn_status *status,
@@ -82,11 +87,12 @@ static attn_status leave_wal(attn_db *db, attn_error *err) {
 
 static attn_status settle(attn_db *db, attn_error *err) {
     attn_db_header header;
-    attn_status status = attn_db_read_header(db, &header, err);
-    if (status != ATTN_OK && (db->code == SQLITE_CANTOPEN || (db->code & 0xff) == SQLITE_IOERR)) {
+    attn_status status = look(db, &header, err);
+    int code = db->code & 0xff;
+    if (status != ATTN_OK && (code == SQLITE_CANTOPEN || code == SQLITE_IOERR)) {
         attn_error second = ATTN_ERROR_INIT;
         if (leave_wal(db, &second) == ATTN_OK)
-            status = attn_db_read_header(db, &header, err);
+            status = look(db, &header, err);
     }
     if (status != ATTN_OK)
         return status;
@@ -99,14 +105,17 @@ static attn_status settle(attn_db *db, attn_error *err) {
 
 /* SQLite does not wait for locks by itself while a file changes to WAL, nor while the last user of
  * a WAL file is leaving it: so the whole opening is tried again. */
-static attn_status settle_patiently(attn_db *db, attn_error *err) {
+static attn_status patiently(attn_status (*step)(attn_db *, attn_error *), attn_db *db,
+                             attn_error *err) {
     const struct timespec pause = {0, 5 * 1000 * 1000};
     int64_t deadline = attn_db_now() + ATTN_DB_BUSY_MS / 1000;
-    attn_status status;
-    while (db->code = SQLITE_OK, (status = settle(db, err)) != ATTN_OK &&
-                                     (db->code & 0xff) == SQLITE_BUSY && attn_db_now() < deadline)
+    for (;;) {
+        db->code = SQLITE_OK;
+        attn_status status = step(db, err);
+        if (status == ATTN_OK || (db->code & 0xff) != SQLITE_BUSY || attn_db_now() >= deadline)
+            return status;
         nanosleep(&pause, NULL);
-    return status;
+    }
 }
 
 static bool has_wal(const char *path) {
@@ -138,7 +147,7 @@ static attn_status accept_readable(attn_db *db, attn_error *err) {
 static attn_status open_for_reading(attn_db *db, attn_error *err) {
     attn_status status = connect(db, db->path, SQLITE_OPEN_READONLY, err);
     if (status == ATTN_OK)
-        status = accept_readable(db, err);
+        status = patiently(accept_readable, db, err);
     int code = db->code & 0xff;
     if (status == ATTN_OK || has_wal(db->path) ||
         (code != SQLITE_CANTOPEN && code != SQLITE_READONLY && code != SQLITE_IOERR))
@@ -162,7 +171,7 @@ static attn_status open_resolved(attn_db *db, attn_error *err) {
         return open_for_reading(db, err);
     default:
         ATTN_TRY(connect(db, db->path, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, err));
-        return settle_patiently(db, err);
+        return patiently(settle, db, err);
     }
 }
 
@@ -195,6 +204,8 @@ attn_status attn_db_open_memory(attn_db **db, attn_error *err) {
         status = connect(opened, opened->path, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, err);
     if (status == ATTN_OK)
         status = attn_db_upgrade(opened, attn_db_files, attn_db_files_count, err);
+    if (status == ATTN_OK)
+        status = attn_db_exec(opened, "PRAGMA foreign_keys=ON", err);
     if (status == ATTN_OK)
         *db = opened;
     else

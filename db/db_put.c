@@ -23,18 +23,32 @@ static attn_status find_row(attn_db *db, const char *query, attn_hash hash, int6
     return attn_sql_end(&q, err);
 }
 
+/* What is known of a device, without what may differ tomorrow. */
+static void print_lasting(const attn_device_info *info, attn_str *out) {
+    static const char *const passing[] = {"environment ", "lock ", "ordinal "};
+    attn_str all = ATTN_STR_INIT;
+    attn_device_print(info, &all);
+    for (const char *line = attn_str_text(&all); *line;) {
+        size_t length = strcspn(line, "\n") + 1;
+        bool lasts = true;
+        for (size_t i = 0; i < sizeof passing / sizeof passing[0]; i++)
+            lasts = lasts && strncmp(line, passing[i], strlen(passing[i])) != 0;
+        if (lasts)
+            attn_str_append_bytes(out, line, length);
+        line += length;
+    }
+    out->failed = out->failed || all.failed;
+    attn_str_free(&all);
+}
+
 attn_status attn_db_put_device(attn_db *db, const attn_device_info *info, int64_t *row,
                                attn_error *err) {
     attn_hash hash = attn_device_hash(info);
     ATTN_TRY(find_row(db, "SELECT id FROM device WHERE hash = ?", hash, row, err));
     if (*row)
         return ATTN_OK;
-    attn_device_info lasting = *info; /* without what may differ tomorrow */
-    memset(lasting.environment, 0, sizeof lasting.environment);
-    memset(lasting.lock, 0, sizeof lasting.lock);
-    lasting.ordinal = 0;
     attn_str text = ATTN_STR_INIT;
-    attn_device_print(&lasting, &text);
+    print_lasting(info, &text);
     attn_sql q =
         attn_sql_prepare(db, "INSERT INTO device (hash, backend, name, arch, identity, info) "
                              "VALUES (?, ?, ?, ?, ?, ?) RETURNING id");

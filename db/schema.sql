@@ -51,6 +51,7 @@ CREATE TABLE build (
     CHECK ((binary IS NULL) = (binary_hash IS NULL))
 ) STRICT;
 CREATE INDEX build_variant ON build (variant_id);
+CREATE INDEX build_kept ON build (id) WHERE binary_hash IS NOT NULL;
 
 -- A run of attntune that writes. Host to started tell whether it still lives: db_session.c.
 CREATE TABLE session (

@@ -1,0 +1,149 @@
+/* db_import.c: reading results as text; db_text.h has its form.
+ *
+ * The text goes into a database in memory, whose rules (types, references, uniqueness) it must
+ * meet; only then is that merged. So nothing is half-imported, and there is one kind of merging. */
+#include "db_internal.h"
+
+#include <sqlite3.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "db_text.h"
+
+static void begin_record(attn_text_record *r, const attn_text_kind *kind, int line) {
+    r->kind = kind;
+    r->line = line;
+    attn_str_clear(&r->name);
+    for (int i = 0; i < ATTN_TEXT_FIELDS; i++) {
+        attn_str_clear(&r->values[i]);
+        r->present[i] = false;
+    }
+}
+
+static void free_record(attn_text_record *r) {
+    attn_str_free(&r->name);
+    for (int i = 0; i < ATTN_TEXT_FIELDS; i++)
+        attn_str_free(&r->values[i]);
+}
+
+static attn_status add_field(attn_text_record *r, char *line, attn_error *err) {
+    int i = 0;
+    if (line[1] != ' ' || !r->kind)
+        return attn_fail(err, ATTN_ERR_INVALID,
+                         "'%.60s' is not a field \"  KEY VALUE\" of a record", line);
+    char *key = line + 2, *blank = strchr(key, ' ');
+    const char *text = blank ? blank + 1 : "";
+    if (blank)
+        *blank = '\0';
+    while (r->kind->fields[i] && strcmp(r->kind->fields[i], key) != 0)
+        i++;
+    if (!r->kind->fields[i]) {
+        const char *near = attn_nearest_word(key, r->kind->fields, (size_t)i);
+        return attn_fail(err, ATTN_ERR_INVALID, "a %s has no field '%.40s'%s%s%s", r->kind->name,
+                         key, near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
+    }
+    attn_str_append(&r->values[i], r->present[i] ? "\n" : "");
+    attn_str_append(&r->values[i], text);
+    r->present[i] = true;
+    return r->values[i].failed ? attn_fail_nomem(err) : ATTN_OK;
+}
+
+static attn_status start_record(attn_text_record *r, char *line, int number, attn_error *err) {
+    const char *names[ATTN_TEXT_KINDS];
+    char *name = strchr(line, ' ');
+    if (name)
+        *name++ = '\0';
+    for (int i = 0; i < ATTN_TEXT_KINDS; i++) {
+        names[i] = attn_text_kinds[i].name;
+        if (!name || strcmp(names[i], line) != 0)
+            continue;
+        begin_record(r, &attn_text_kinds[i], number);
+        attn_str_append(&r->name, name);
+        return r->name.failed ? attn_fail_nomem(err) : ATTN_OK;
+    }
+    const char *near = attn_nearest_word(line, names, ATTN_TEXT_KINDS);
+    return attn_fail(err, ATTN_ERR_INVALID, "'%.60s' begins no record%s%s%s", line,
+                     near ? "; did you mean '" : "", near ? near : "", near ? " NAME'?" : "");
+}
+
+/* One line, which it may change. Errors of a record are of its first line. */
+static attn_status read_line(attn_db *db, attn_text_record *r, char *line, int number, int *at,
+                             attn_error *err) {
+    *at = number;
+    if (number == 1)
+        return strcmp(line, ATTN_TEXT_FIRST_LINE) == 0
+                   ? ATTN_OK
+                   : attn_fail(err, ATTN_ERR_INVALID, "not an export: the first line is not '%s'",
+                               ATTN_TEXT_FIRST_LINE);
+    if (*line == '\0' || *line == '#')
+        return ATTN_OK;
+    if (*line == ' ')
+        return add_field(r, line, err);
+    *at = r->line;
+    ATTN_TRY(attn_text_put(db, r, err));
+    *at = number;
+    return start_record(r, line, number, err);
+}
+
+static attn_status read_text(attn_db *db, char *text, int *at, attn_error *err) {
+    attn_text_record r = {0};
+    attn_status status = ATTN_OK;
+    int number = 0;
+    for (char *line = text; status == ATTN_OK && line;) {
+        char *next = strchr(line, '\n');
+        if (next)
+            *next++ = '\0';
+        status = read_line(db, &r, line, ++number, at, err);
+        line = next;
+    }
+    if (status == ATTN_OK) {
+        *at = r.line;
+        status = attn_text_put(db, &r, err);
+    }
+    free_record(&r);
+    return status;
+}
+
+/* Makes the database in memory the `other` of db. */
+static attn_status attach_memory(attn_db *db, attn_db *memory, attn_error *err) {
+    sqlite3_int64 size;
+    unsigned char *image = sqlite3_serialize(memory->sql, "main", &size, 0);
+    if (!image)
+        return attn_fail_nomem(err);
+    attn_status status = attn_db_exec(db, "ATTACH ':memory:' AS other", err);
+    if (status != ATTN_OK) {
+        sqlite3_free(image);
+        return status;
+    }
+    int code =
+        sqlite3_deserialize(db->sql, "other", image, size, size, SQLITE_DESERIALIZE_FREEONCLOSE);
+    return code == SQLITE_OK ? ATTN_OK : attn_db_fail(db, code, err);
+}
+
+static attn_status merge_memory(attn_db *db, attn_db *memory, attn_db_counts *counts,
+                                attn_error *err) {
+    attn_status status = attach_memory(db, memory, err);
+    if (status == ATTN_OK)
+        status = attn_db_begin(db, err);
+    if (status == ATTN_OK)
+        status = attn_db_finish(db, attn_db_merge_other(db, counts, err), err);
+    sqlite3_exec(db->sql, "DETACH other", NULL, NULL, NULL);
+    return status;
+}
+
+attn_status attn_db_import(attn_db *db, const char *text, const char *name, attn_db_counts *counts,
+                           attn_error *err) {
+    attn_db *memory;
+    int line = 1;
+    *counts = (attn_db_counts){0, 0};
+    ATTN_TRY(attn_db_open_memory(&memory, err));
+    char *copy = strdup(text);
+    attn_status status = copy ? read_text(memory, copy, &line, err) : attn_fail_nomem(err);
+    free(copy);
+    if (status != ATTN_OK)
+        attn_fail_prefix(err, "%s:%d", name, line);
+    else
+        status = merge_memory(db, memory, counts, err);
+    attn_db_close(memory);
+    return status;
+}
