@@ -1,0 +1,289 @@
+/* compile.c: compiling CPU kernels; see compile.h. */
+#include "compile.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "flags.h"
+#include "isa.h"
+#include "tool.h"
+
+/* Kernels for the other kind of CPU are compiled too, to see that they compile. */
+#if defined(__aarch64__)
+static const char cross_compiler[] = "x86_64-linux-gnu-gcc";
+enum { OTHER_KIND = ATTN_ISA_X86_64 };
+#else
+static const char cross_compiler[] = "aarch64-linux-gnu-gcc";
+enum { OTHER_KIND = ATTN_ISA_AARCH64 };
+#endif
+
+static const char *compiler_for(const attn_cpu_flags *flags, uint32_t needs) {
+    bool plain = !flags->compiler || strcmp(flags->compiler, "gcc") == 0;
+    return needs & OTHER_KIND && plain ? cross_compiler : flags->compiler;
+}
+
+/* -std may be given again: the last one counts. */
+static const char *const always[] = {"-std=gnu11", "-fPIC"};
+enum { ALWAYS = sizeof always / sizeof *always };
+
+static attn_status compile_object(const attn_tool *tool, const attn_cpu_flags *flags,
+                                  const char *source, const char *object, const char *folder,
+                                  attn_str *log, attn_error *err) {
+    const char *argv[ATTN_FLAGS_MAX + ALWAYS + 8];
+    int n = 0;
+    for (int i = 0; i < ALWAYS; i++)
+        argv[n++] = always[i];
+    for (int i = 0; i < flags->count; i++)
+        argv[n++] = flags->flag[i];
+    const char *const rest[] = {"-c", source, "-o", object, NULL};
+    for (size_t i = 0; i < sizeof rest / sizeof *rest; i++)
+        argv[n++] = rest[i];
+    return attn_tool_run(tool, argv, folder, log, err);
+}
+
+/* Never with the flags of the compile: -ffast-math would link code in that changes how the whole
+ * process rounds denormal numbers. */
+static attn_status link_object(const attn_tool *tool, const attn_cpu_flags *flags,
+                               const char *object, const char *shared, const char *folder,
+                               attn_str *log, attn_error *err) {
+    const char *const argv[] = {"-shared",
+                                "-s",
+                                "-Wl,-z,noexecstack",
+                                "-Wl,--build-id=none",
+                                object,
+                                "-o",
+                                shared,
+                                "-lm",
+                                flags->openmp ? "-fopenmp" : NULL,
+                                NULL};
+    return attn_tool_run(tool, argv, folder, log, err);
+}
+
+static void append_key(attn_str *source, const char *key) {
+    attn_str_append_f(source,
+                      "\n#line 1 \"attn_key\"\n"
+                      "__attribute__((used, visibility(\"default\")))\n"
+                      "const char attn_key[] = \"%s\";\n",
+                      key);
+}
+
+static attn_status write_file(const char *path, const attn_str *text, attn_error *err) {
+    int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    size_t written = 0;
+    while (fd >= 0 && written < text->size) {
+        ssize_t n = write(fd, text->data + written, text->size - written);
+        if (n < 0 && errno != EINTR)
+            break;
+        written += n > 0 ? (size_t)n : 0;
+    }
+    int error = errno;
+    if (fd < 0 || close(fd) != 0 || written < text->size)
+        return attn_fail(err, ATTN_ERR_IO, "%s cannot be written: %s", path, strerror(error));
+    return ATTN_OK;
+}
+
+void attn_binary_seal(const void *object, size_t size, unsigned char seal[ATTN_SEAL_SIZE]) {
+    static const unsigned char magic[8] = {'a', 't', 't', 'n', '-', 'c', 'p', 'u'};
+    attn_hash h = attn_hash_begin();
+    attn_hash_field(&h, object, size);
+    memcpy(seal, magic, sizeof magic);
+    memcpy(seal + 8, &h.hi, 8);
+    memcpy(seal + 16, &h.lo, 8);
+}
+
+size_t attn_binary_object_size(const void *data, size_t size) {
+    unsigned char seal[ATTN_SEAL_SIZE];
+    if (!data || size <= ATTN_SEAL_SIZE)
+        return 0;
+    size -= ATTN_SEAL_SIZE;
+    attn_binary_seal(data, size, seal);
+    return memcmp((const char *)data + size, seal, ATTN_SEAL_SIZE) == 0 ? size : 0;
+}
+
+static attn_status read_binary(const char *path, attn_binary *binary, attn_error *err) {
+    unsigned char seal[ATTN_SEAL_SIZE];
+    attn_str bytes = ATTN_STR_INIT;
+    if (attn_str_read_file(&bytes, path, err) != ATTN_OK) {
+        attn_str_free(&bytes);
+        return attn_fail_prefix(err, "the compiler left no shared object");
+    }
+    attn_binary_seal(attn_str_text(&bytes), bytes.size, seal);
+    attn_str_append_bytes(&bytes, seal, sizeof seal);
+    binary->size = bytes.size;
+    binary->data = attn_str_take(&bytes);
+    return binary->data ? ATTN_OK : attn_fail_nomem(err);
+}
+
+typedef struct compile_paths {
+    attn_str folder, source, object, shared;
+} compile_paths;
+
+static attn_status make_paths(compile_paths *p, attn_error *err) {
+    ATTN_TRY(attn_tool_folder(&p->folder, err));
+    attn_str_append_f(&p->source, "%s/kernel.c", p->folder.data);
+    attn_str_append_f(&p->object, "%s/kernel.o", p->folder.data);
+    attn_str_append_f(&p->shared, "%s/kernel.so", p->folder.data);
+    bool failed = p->source.failed || p->object.failed || p->shared.failed;
+    return failed ? attn_fail_nomem(err) : ATTN_OK;
+}
+
+static void remove_paths(compile_paths *p) {
+    attn_tool_folder_remove(attn_str_text(&p->folder));
+    attn_str_free(&p->folder);
+    attn_str_free(&p->source);
+    attn_str_free(&p->object);
+    attn_str_free(&p->shared);
+}
+
+static attn_status compile_in(const compile_paths *p, const attn_build *build,
+                              const attn_tool *tool, const attn_cpu_flags *flags,
+                              attn_binary *binary, attn_error *err) {
+    attn_str text = ATTN_STR_INIT;
+    attn_str_append(&text, build->source);
+    append_key(&text, build->key);
+    attn_status status =
+        text.failed ? attn_fail_nomem(err) : write_file(p->source.data, &text, err);
+    attn_str_free(&text);
+    ATTN_TRY(status);
+    ATTN_TRY(compile_object(tool, flags, p->source.data, p->object.data, p->folder.data,
+                            &binary->log, err));
+    ATTN_TRY(link_object(tool, flags, p->object.data, p->shared.data, p->folder.data, &binary->log,
+                         err));
+    return read_binary(p->shared.data, binary, err);
+}
+
+static attn_status check_build(const attn_build *build, const attn_cpu_flags *flags,
+                               uint32_t *needs, attn_error *err) {
+    if (strcmp(build->language, "c") != 0)
+        return attn_fail(err, ATTN_ERR_INVALID, "the CPU backend compiles c, not %s",
+                         build->language);
+    if (!attn_cpu_target_needs(build->target, needs))
+        return attn_fail(err, ATTN_ERR_INVALID,
+                         "%s is no CPU target; say cpu:x86_64+avx2+fma or the like", build->target);
+    if (flags->needs & ~*needs)
+        return attn_fail(err, ATTN_ERR_INVALID, "the options %s go beyond the target %s",
+                         build->options, build->target);
+    return ATTN_OK;
+}
+
+static attn_status compile_checked(const attn_build *build, const attn_cpu_flags *flags,
+                                   attn_binary *binary, attn_error *err) {
+    attn_tool tool = {0};
+    compile_paths paths = {0};
+    uint32_t needs = 0;
+    attn_status status = check_build(build, flags, &needs, err);
+    if (status == ATTN_OK)
+        status = attn_tool_find(compiler_for(flags, needs), &tool, err);
+    if (status == ATTN_OK)
+        status = make_paths(&paths, err);
+    if (status == ATTN_OK)
+        status = compile_in(&paths, build, &tool, flags, binary, err);
+    remove_paths(&paths);
+    attn_tool_free(&tool);
+    if (status == ATTN_ERR_COMPILE && binary->log.size > 0) {
+        attn_error reason = *err;
+        attn_fail(err, status, "%.200s\n%s", reason.line, attn_str_text(&binary->log));
+    }
+    return status;
+}
+
+attn_status attn_cpu_compile(const attn_build *build, attn_binary *binary, attn_error *err) {
+    attn_cpu_flags flags = {0};
+    *binary = (attn_binary)ATTN_BINARY_INIT;
+    memcpy(binary->key, build->key, sizeof binary->key);
+    attn_status status = attn_cpu_flags_parse(build->options, &flags, err);
+    if (status == ATTN_OK)
+        status = compile_checked(build, &flags, binary, err);
+    attn_cpu_flags_free(&flags);
+    return status;
+}
+
+attn_status attn_cpu_target(const attn_device_info *info, const char *options, attn_str *target,
+                            attn_error *err) {
+    attn_cpu_flags flags = {0};
+    attn_status status = attn_cpu_flags_parse(options, &flags, err);
+    if (status == ATTN_OK) {
+        /* Every 64-bit Arm CPU has NEON. */
+        uint32_t kind = attn_device_prop(info, "aarch64") ? ATTN_NEEDS_NEON : ATTN_ISA_X86_64;
+        attn_str_append(target, "cpu:");
+        attn_isa_print(flags.needs | kind, target);
+        status = target->failed ? attn_fail_nomem(err) : ATTN_OK;
+    }
+    attn_cpu_flags_free(&flags);
+    return status;
+}
+
+/* The rest of the line of `text` that starts with `prefix`; NULL if there is none. */
+static const char *line_after(const char *text, const char *prefix, size_t *length) {
+    for (const char *line = text; line; line = strchr(line, '\n')) {
+        line += *line == '\n';
+        if (strncmp(line, prefix, strlen(prefix)) == 0) {
+            line += strlen(prefix);
+            *length = strcspn(line, "\n");
+            return line;
+        }
+    }
+    return NULL;
+}
+
+/* From the output of `cc -v`, which gcc and clang both give:
+ *     Target: x86_64-linux-gnu
+ *     gcc version 12.2.0 (Debian 12.2.0-14+deb12u1)        or: Debian clang version 14.0.6 */
+static attn_status read_identity(const char *log, const char *name, attn_str *identity,
+                                 attn_error *err) {
+    size_t target_length = 0, length = 0;
+    const char *target = line_after(log, "Target: ", &target_length);
+    const char *version = strstr(log, " version ");
+    if (!target || !version)
+        return attn_fail(err, ATTN_ERR_NO_TOOL,
+                         "%s does not tell its version as gcc and clang do:\n%s", name, log);
+    while (version > log && version[-1] != '\n')
+        version--;
+    length = strcspn(version, "\n");
+    attn_str_append_bytes(identity, version, length);
+    attn_str_append(identity, " ");
+    attn_str_append_bytes(identity, target, target_length);
+    return identity->failed ? attn_fail_nomem(err) : ATTN_OK;
+}
+
+attn_status attn_cpu_toolchain(const char *language, const char *options, attn_str *identity,
+                               attn_error *err) {
+    const char *const arguments[] = {"-v", NULL};
+    attn_cpu_flags flags = {0};
+    attn_tool tool = {0};
+    attn_str log = ATTN_STR_INIT;
+    (void)language;
+    attn_status status = attn_cpu_flags_parse(options, &flags, err);
+    if (status == ATTN_OK)
+        status = attn_tool_find(flags.compiler, &tool, err);
+    if (status == ATTN_OK)
+        status = attn_tool_run(&tool, arguments, NULL, &log, err);
+    if (status == ATTN_OK)
+        status = read_identity(attn_str_text(&log), tool.word[0], identity, err);
+    attn_str_free(&log);
+    attn_tool_free(&tool);
+    attn_cpu_flags_free(&flags);
+    return status;
+}
+
+void attn_cpu_command(const char *language, const char *options, const char *target,
+                      const char *file, attn_str *out) {
+    attn_cpu_flags flags = {0};
+    attn_error ignored = ATTN_ERROR_INIT;
+    uint32_t needs = 0;
+    (void)language;
+    attn_cpu_target_needs(target, &needs);
+    if (attn_cpu_flags_parse(options, &flags, &ignored) == ATTN_OK) {
+        const char *compiler = compiler_for(&flags, needs);
+        attn_str_append(out, compiler ? compiler : "cc");
+        for (int i = 0; i < ALWAYS; i++)
+            attn_str_append_f(out, " %s", always[i]);
+        for (int i = 0; i < flags.count; i++)
+            attn_str_append_f(out, " %s", flags.flag[i]);
+        attn_str_append_f(out, " -c %s", file);
+    }
+    attn_cpu_flags_free(&flags);
+}

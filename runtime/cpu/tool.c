@@ -1,0 +1,238 @@
+/* tool.c: finding and running the compiler; see tool.h. */
+#include "tool.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+extern char **environ;
+
+enum { ORPHAN_CPU_SECONDS = 900, OUTPUT_MAX = 1 << 18 };
+
+static bool is_program(const char *path) {
+    struct stat st;
+    return stat(path, &st) == 0 && S_ISREG(st.st_mode) && access(path, X_OK) == 0;
+}
+
+/* Path of a program: itself if it has a slash, else from PATH, whose empty entries (the current
+ * folder) are passed over. NULL if there is none. */
+static char *find_program(const char *name) {
+    const char *list = getenv("PATH");
+    attn_str path = ATTN_STR_INIT;
+    if (strchr(name, '/'))
+        return is_program(name) ? strdup(name) : NULL;
+    for (list = list ? list : "/usr/local/bin:/usr/bin:/bin"; list && *name;) {
+        size_t length = strcspn(list, ":");
+        attn_str_clear(&path);
+        attn_str_append_bytes(&path, list, length);
+        attn_str_append_f(&path, "/%s", name);
+        if (length > 0 && !path.failed && is_program(path.data))
+            return attn_str_take(&path);
+        list = list[length] ? list + length + 1 : NULL;
+    }
+    attn_str_free(&path);
+    return NULL;
+}
+
+static attn_status split_words(attn_tool *tool, attn_error *err) {
+    char *save = NULL;
+    for (char *w = strtok_r(tool->text, " \t", &save); w; w = strtok_r(NULL, " \t", &save)) {
+        if (tool->count == ATTN_TOOL_WORDS)
+            return attn_fail(err, ATTN_ERR_INVALID, "$CC has more than %d words", ATTN_TOOL_WORDS);
+        tool->word[tool->count++] = w;
+    }
+    return ATTN_OK;
+}
+
+attn_status attn_tool_find(const char *name, attn_tool *tool, attn_error *err) {
+    static const char *const usual[] = {"cc", "gcc", "clang"};
+    const char *cc = getenv("CC");
+    *tool = (attn_tool){0};
+    if (!name && cc && cc[strspn(cc, " \t")])
+        name = cc;
+    for (size_t i = 0; !name && i < sizeof usual / sizeof *usual; i++) {
+        char *path = find_program(usual[i]);
+        name = path ? usual[i] : NULL;
+        free(path);
+    }
+    if (!name)
+        return attn_fail(err, ATTN_ERR_NO_TOOL,
+                         "no C compiler: $CC is not set, and cc, gcc and clang are not in PATH "
+                         "(Debian: apt install gcc libc6-dev)");
+    if (!(tool->text = strdup(name)))
+        return attn_fail_nomem(err);
+    ATTN_TRY(split_words(tool, err));
+    if (!(tool->path = find_program(tool->word[0])))
+        return attn_fail(err, ATTN_ERR_NO_TOOL, "the C compiler %s was not found%s", tool->word[0],
+                         strchr(tool->word[0], '/') ? "" : " in PATH");
+    return ATTN_OK;
+}
+
+void attn_tool_free(attn_tool *tool) {
+    free(tool->text);
+    free(tool->path);
+    *tool = (attn_tool){0};
+}
+
+attn_status attn_tool_folder(attn_str *folder, attn_error *err) {
+    const char *base = getenv("TMPDIR");
+    attn_str_clear(folder);
+    attn_str_append_f(folder, "%s/attntune-XXXXXX", base && *base ? base : "/tmp");
+    if (folder->failed)
+        return attn_fail_nomem(err);
+    if (!mkdtemp(folder->data)) {
+        int error = errno;
+        folder->data[folder->size - strlen("/attntune-XXXXXX")] = '\0';
+        attn_fail(err, ATTN_ERR_IO, "no temporary folder can be made in %s: %s (TMPDIR names it)",
+                  folder->data, strerror(error));
+        attn_str_free(folder);
+        return err->status;
+    }
+    return ATTN_OK;
+}
+
+void attn_tool_folder_remove(const char *folder) {
+    DIR *dir = *folder ? opendir(folder) : NULL;
+    for (struct dirent *entry; dir && (entry = readdir(dir));)
+        unlinkat(dirfd(dir), entry->d_name, 0);
+    if (dir)
+        closedir(dir);
+    if (*folder)
+        rmdir(folder);
+}
+
+/* The environment of the child; `extra` are its own two rows. NULL if out of memory. */
+static const char **make_environment(const char *const extra[2]) {
+    static const char *const dropped[] = {"LC_ALL=", "LANGUAGE=", "TMPDIR=", "GCC_COLORS="};
+    size_t count = 0, kept = 0;
+    while (environ && environ[count])
+        count++;
+    const char **rows = malloc((count + 3) * sizeof *rows);
+    for (size_t i = 0; rows && i < count; i++) {
+        bool drop = false;
+        for (size_t d = 0; d < sizeof dropped / sizeof *dropped; d++)
+            drop |= strncmp(environ[i], dropped[d], strlen(dropped[d])) == 0;
+        if (!drop)
+            rows[kept++] = environ[i];
+    }
+    for (int i = 0; rows && i < 2; i++)
+        if (extra[i])
+            rows[kept++] = extra[i];
+    if (rows)
+        rows[kept] = NULL;
+    return rows;
+}
+
+/* stdin empty, stdout and stderr to `log`, no other descriptor of ours, signals as at login. */
+static int spawn(const char *path, const char *const *argv, const char *const *envp, int log,
+                 pid_t *pid) {
+    posix_spawn_file_actions_t actions;
+    posix_spawnattr_t attributes;
+    sigset_t none, defaults;
+    int error;
+    if ((error = posix_spawn_file_actions_init(&actions)) != 0)
+        return error;
+    if ((error = posix_spawnattr_init(&attributes)) != 0) {
+        posix_spawn_file_actions_destroy(&actions);
+        return error;
+    }
+    sigemptyset(&none);
+    sigemptyset(&defaults);
+    sigaddset(&defaults, SIGPIPE);
+    sigaddset(&defaults, SIGCHLD);
+    posix_spawnattr_setsigmask(&attributes, &none);
+    posix_spawnattr_setsigdefault(&attributes, &defaults);
+    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+    posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
+    posix_spawn_file_actions_adddup2(&actions, log, 1);
+    posix_spawn_file_actions_adddup2(&actions, log, 2);
+#if defined(__GLIBC_PREREQ)
+#if __GLIBC_PREREQ(2, 34)
+    posix_spawn_file_actions_addclosefrom_np(&actions, 3);
+#endif
+#endif
+    /* The casts: posix_spawn changes neither, its prototype is older than const. */
+    error = posix_spawn(pid, path, &actions, &attributes, (char **)(uintptr_t)argv,
+                        (char **)(uintptr_t)envp);
+    posix_spawn_file_actions_destroy(&actions);
+    posix_spawnattr_destroy(&attributes);
+    return error;
+}
+
+static void read_log(int log, attn_str *output) {
+    char part[4096];
+    ssize_t size;
+    for (off_t at = 0; at < OUTPUT_MAX && (size = pread(log, part, sizeof part, at)) > 0;
+         at += size)
+        attn_str_append_bytes(output, part, (size_t)size);
+}
+
+/* How the child ended. A host that ignores SIGCHLD takes the status away: then the caller finds out
+ * by what the tool left behind. */
+static attn_status wait_for(pid_t pid, const char *name, attn_error *err) {
+    int status;
+    pid_t got;
+    while ((got = waitpid(pid, &status, 0)) < 0 && errno == EINTR)
+        continue;
+    if (got < 0)
+        return ATTN_OK;
+    if (WIFSIGNALED(status))
+        return attn_fail(err, ATTN_ERR_COMPILE, "%s was ended by signal %d (%s)", name,
+                         WTERMSIG(status), strsignal(WTERMSIG(status)));
+    if (WEXITSTATUS(status) != 0)
+        return attn_fail(err, ATTN_ERR_COMPILE, "%s failed with exit code %d", name,
+                         WEXITSTATUS(status));
+    return ATTN_OK;
+}
+
+static attn_status run_and_wait(const attn_tool *tool, const char *const *argv,
+                                const char *const *envp, attn_str *output, attn_error *err) {
+    const struct rlimit limit = {ORPHAN_CPU_SECONDS, ORPHAN_CPU_SECONDS};
+    int log = memfd_create("attntune-log", MFD_CLOEXEC);
+    pid_t pid;
+    if (log < 0)
+        return attn_fail(err, ATTN_ERR_IO, "memfd_create: %s", strerror(errno));
+    int error = spawn(tool->path, argv, envp, log, &pid);
+    if (error) {
+        close(log);
+        return attn_fail(err, ATTN_ERR_NO_TOOL, "%s cannot be started: %s", tool->path,
+                         strerror(error));
+    }
+    prlimit(pid, RLIMIT_CPU, &limit, NULL);
+    attn_status status = wait_for(pid, tool->word[0], err);
+    read_log(log, output);
+    close(log);
+    return status;
+}
+
+attn_status attn_tool_run(const attn_tool *tool, const char *const *arguments, const char *folder,
+                          attn_str *output, attn_error *err) {
+    const char *argv[ATTN_ARGV_MAX];
+    int count = 0;
+    for (int i = 0; i < tool->count; i++)
+        argv[count++] = tool->word[i];
+    for (; *arguments; arguments++) {
+        if (count == ATTN_ARGV_MAX - 1)
+            return attn_fail(err, ATTN_ERR_INVALID, "more than %d arguments", ATTN_ARGV_MAX);
+        argv[count++] = *arguments;
+    }
+    argv[count] = NULL;
+    attn_str tmpdir = ATTN_STR_INIT;
+    attn_str_append_f(&tmpdir, "TMPDIR=%s", folder ? folder : "/tmp");
+    const char **envp = make_environment((const char *[2]){"LC_ALL=C", attn_str_text(&tmpdir)});
+    attn_status status =
+        envp && !tmpdir.failed ? run_and_wait(tool, argv, envp, output, err) : attn_fail_nomem(err);
+    free(envp);
+    attn_str_free(&tmpdir);
+    return status;
+}
