@@ -164,3 +164,37 @@ attn_status attn_gen_file(attn_gen *gen, const char *name, char **text, attn_err
     (*text)[file->size] = '\0';
     return ATTN_OK;
 }
+
+/*-*** For tests *************************************************/
+
+void attn_gen_bounds(attn_gen *gen, size_t memory, uint64_t steps) {
+    gen->lua.memory_max = memory;
+    gen->lua.work_max = steps;
+}
+
+struct script {
+    const char *name;
+    const char *text;
+    const char *argument;
+    attn_str *out;
+};
+
+static int run_script(lua_State *L) {
+    struct script *s = lua_touserdata(L, 1);
+    size_t size;
+    if (luaL_loadbufferx(L, s->text, strlen(s->text), s->name, "t") != LUA_OK)
+        return lua_error(L);
+    attn_lua_push_engine(L);
+    (void)lua_pushstring(L, s->argument);
+    lua_call(L, 2, 1);
+    const char *result = luaL_checklstring(L, -1, &size);
+    attn_str_append_bytes(s->out, result, size);
+    return 0;
+}
+
+attn_status attn_gen_script(attn_gen *gen, const char *name, const char *text, const char *argument,
+                            attn_str *out, attn_error *err) {
+    struct script s = {name, text, argument, out};
+    attn_status st = attn_lua_run(&gen->lua, run_script, &s, name, err);
+    return st == ATTN_OK && out->failed ? attn_fail_nomem(err) : st;
+}

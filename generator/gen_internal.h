@@ -64,12 +64,24 @@ attn_status attn_gen_read_profiles(attn_gen *gen, attn_error *err);
 attn_status attn_space_holds(attn_space *space, size_t k, const attn_config *config, bool *holds,
                              attn_error *err);
 
-/* attn_space_list over the values that `mask` keeps of each parameter. */
+/* attn_space_list over the values that `mask` keeps of each parameter. ERR_TIMEOUT after max_steps
+ * parameters bound. */
 attn_status attn_space_list_masked(attn_space *space, const uint64_t mask[ATTN_PARAMS_MAX],
-                                   size_t limit, attn_config_list *list, attn_error *err);
+                                   size_t limit, uint64_t max_steps, attn_config_list *list,
+                                   attn_error *err);
 
 /* attn_space_render; *reads has a bit for each parameter that the result depended on. */
 attn_status attn_space_render_noting(attn_space *space, const attn_config *config,
                                      attn_variant *variant, uint64_t *reads, attn_error *err);
+
+/*-*** For tests *************************************************/
+
+/* Sets the bounds of every later call: bytes of memory in all, and steps. */
+void attn_gen_bounds(attn_gen *gen, size_t memory, uint64_t steps);
+
+/* Runs a Lua script, which sees all that generator/lua does: its arguments are the engine and
+ * `argument`; its result, a text, is appended to out. */
+attn_status attn_gen_script(attn_gen *gen, const char *name, const char *text, const char *argument,
+                            attn_str *out, attn_error *err);
 
 #endif

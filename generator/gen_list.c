@@ -20,6 +20,7 @@ struct walk {
     uint8_t order[ATTN_CONSTRAINTS_MAX]; /* constraints by the depth at which they are tested */
     double below[ATTN_PARAMS_MAX + 1];   /* by depth: combinations of the parameters from it on */
     uint64_t steps;
+    uint64_t max_steps;
 };
 
 static size_t kept_values(const struct walk *w, size_t param) {
@@ -85,11 +86,8 @@ static attn_status visit(struct walk *w, size_t depth, attn_config *config, attn
     for (size_t k = 0; k < w->space->param[depth].values && !w->list->cut; k++) {
         if (!(w->mask[depth] >> k & 1))
             continue;
-        if (++w->steps > STEPS_MAX)
-            return attn_fail(err, ATTN_ERR_TEMPLATE,
-                             "%s: the space is too large to list: put the parameters that reject "
-                             "most first, so that their constraints are tested early",
-                             w->space->file);
+        if (++w->steps > w->max_steps)
+            return attn_fail(err, ATTN_ERR_TIMEOUT, "%s: too many steps", w->space->file);
         config->value[depth] = (uint8_t)k;
         ATTN_TRY(visit(w, depth + 1, config, err));
     }
@@ -97,8 +95,10 @@ static attn_status visit(struct walk *w, size_t depth, attn_config *config, attn
 }
 
 attn_status attn_space_list_masked(attn_space *space, const uint64_t mask[ATTN_PARAMS_MAX],
-                                   size_t limit, attn_config_list *list, attn_error *err) {
-    struct walk w = {.space = space, .mask = mask, .limit = limit, .list = list};
+                                   size_t limit, uint64_t max_steps, attn_config_list *list,
+                                   attn_error *err) {
+    struct walk w = {
+        .space = space, .mask = mask, .limit = limit, .list = list, .max_steps = max_steps};
     attn_config config;
     memset(&config, 0, sizeof config);
     memset(list, 0, sizeof *list);
@@ -120,7 +120,14 @@ attn_status attn_space_list(attn_space *space, bool core, size_t limit, attn_con
                             attn_error *err) {
     uint64_t all[ATTN_PARAMS_MAX];
     memset(all, 0xff, sizeof all);
-    return attn_space_list_masked(space, core ? space->core : all, limit, list, err);
+    attn_status st =
+        attn_space_list_masked(space, core ? space->core : all, limit, STEPS_MAX, list, err);
+    if (st == ATTN_ERR_TIMEOUT)
+        st = attn_fail(err, ATTN_ERR_TEMPLATE,
+                       "%s: the space is too large to list: put the parameters that constraints "
+                       "reject most first, so that they are tested early",
+                       space->file);
+    return st;
 }
 
 void attn_config_list_free(attn_config_list *list) {

@@ -21,7 +21,8 @@ static void *allocate(void *user, void *block, size_t old_size, size_t size) {
         lua->memory -= old;
         return NULL;
     }
-    if (size > old && size - old > lua->memory_max - lua->memory) {
+    size_t most = 2 * lua->memory_max, left = lua->memory < most ? most - lua->memory : 0;
+    if (size > old && size - old > left) {
         lua->over = ATTN_OVER_MEMORY;
         return NULL;
     }
@@ -44,27 +45,31 @@ static attn_lua *self(lua_State *L) {
     return user;
 }
 
-/* Notes the place in a space file or template that is being run, and raises an error. From then on
- * every hook raises one, so that no pcall can go on. */
-static int over_work(lua_State *L) {
+/* Notes the place in a space file or template that is being run, and raises an error. */
+static int raise_over(lua_State *L, attn_over over) {
     attn_lua *lua = self(L);
     lua_Debug at;
-    lua->over = ATTN_OVER_WORK;
+    lua->over = over;
     for (int level = 0; !lua->where[0] && lua_getstack(L, level, &at); level++) {
         lua_getinfo(L, "Sl", &at);
-        if (at.currentline > 0 && strncmp(at.short_src, "lua/", 4) != 0 &&
-            strlen(at.short_src) < sizeof lua->where - 16)
-            (void)snprintf(lua->where, sizeof lua->where, "%s:%d: ", at.short_src, at.currentline);
+        if (at.currentline > 0 && strncmp(at.short_src, "lua/", 4) != 0)
+            (void)snprintf(lua->where, sizeof lua->where, "%s:%d", at.short_src, at.currentline);
     }
-    return luaL_error(L, "too much work");
+    return luaL_error(L, "over a bound");
 }
 
+/* Once the work is too much every hook raises, so that no pcall can go on. */
 static void hook(lua_State *L, lua_Debug *at) {
     attn_lua *lua = self(L);
     (void)at;
     lua->work += HOOK_EVERY;
     if (lua->work > lua->work_max)
-        (void)over_work(L);
+        (void)raise_over(L, ATTN_OVER_WORK);
+    if (lua->memory <= lua->memory_max)
+        return;
+    lua_gc(L, LUA_GCCOLLECT);
+    if (lua->memory > lua->memory_max)
+        (void)raise_over(L, ATTN_OVER_MEMORY);
 }
 
 /* host.charge(n) */
@@ -73,7 +78,7 @@ static int charge(lua_State *L) {
     lua_Number n = luaL_checknumber(L, 1);
     if (n > 0)
         lua->work += n < (lua_Number)lua->work_max ? (uint64_t)n : lua->work_max;
-    return lua->work > lua->work_max ? over_work(L) : 0;
+    return lua->work > lua->work_max ? raise_over(L, ATTN_OVER_WORK) : 0;
 }
 
 /* host.read(name) */
@@ -132,7 +137,7 @@ static int start(lua_State *L) {
 }
 
 attn_status attn_lua_open(attn_lua *lua, const attn_files *files, attn_error *err) {
-    *lua = (attn_lua){.memory_max = (size_t)128 << 20, .work_max = 200000000};
+    *lua = (attn_lua){.memory_max = (size_t)64 << 20, .work_max = 200000000};
     lua->L = lua_newstate(allocate, lua);
     if (!lua->L)
         return attn_fail_nomem(err);
@@ -147,17 +152,16 @@ void attn_lua_close(attn_lua *lua) {
 }
 
 static attn_status explain(attn_lua *lua, const char *what, attn_error *err) {
+    const char *where = lua->where[0] ? lua->where : what;
     if (lua->over == ATTN_OVER_NOMEM)
         return attn_fail_nomem(err);
     if (lua->over == ATTN_OVER_MEMORY)
-        return attn_fail(err, ATTN_ERR_TEMPLATE, "%s: it takes more than %zu MiB of memory", what,
+        return attn_fail(err, ATTN_ERR_TEMPLATE, "%s: it takes more than %zu MiB of memory", where,
                          lua->memory_max >> 20);
-    if (lua->over == ATTN_OVER_WORK) {
-        const char *where = lua->where[0] ? lua->where : what;
+    if (lua->over == ATTN_OVER_WORK)
         return attn_fail(err, ATTN_ERR_TEMPLATE,
-                         "%s%sit takes more than %.3g million steps: an endless loop?", where,
-                         lua->where[0] ? "" : ": ", (double)lua->work_max / 1e6);
-    }
+                         "%s: it takes more than %.3g million steps: an endless loop?", where,
+                         (double)lua->work_max / 1e6);
     if (lua_type(lua->L, -1) != LUA_TSTRING)
         return attn_fail(err, ATTN_ERR_TEMPLATE, "%s: an error that is no text was raised", what);
     return attn_fail(err, ATTN_ERR_TEMPLATE, "%s", lua_tostring(lua->L, -1));
@@ -182,7 +186,7 @@ attn_status attn_lua_run(attn_lua *lua, int (*body)(lua_State *), void *data, co
     int outcome = lua_pcall(L, 1, 0, 0);
     if (outcome != LUA_OK) {
         /* An allocation may have failed once, and not again after a collection. */
-        if (lua->over != ATTN_OVER_WORK && !is_memory_error(L, outcome))
+        if (!lua->where[0] && lua->over != ATTN_OVER_WORK && !is_memory_error(L, outcome))
             lua->over = ATTN_OVER_NONE;
         st = explain(lua, what, err);
         lua_settop(L, 0);
@@ -191,8 +195,12 @@ attn_status attn_lua_run(attn_lua *lua, int (*body)(lua_State *), void *data, co
     return st;
 }
 
-void attn_lua_push(lua_State *L, const char *module, const char *name) {
+void attn_lua_push_engine(lua_State *L) {
     (void)lua_getfield(L, LUA_REGISTRYINDEX, ENGINE);
+}
+
+void attn_lua_push(lua_State *L, const char *module, const char *name) {
+    attn_lua_push_engine(L);
     (void)lua_getfield(L, -1, module);
     (void)lua_getfield(L, -1, name);
     lua_replace(L, -3);

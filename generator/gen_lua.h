@@ -20,12 +20,12 @@ typedef enum attn_over {
 
 typedef struct attn_lua {
     struct lua_State *L;
-    size_t memory; /* bytes in use */
-    size_t memory_max;
-    uint64_t work; /* of this call: instructions, and bytes allocated / 8 */
+    size_t memory;     /* bytes in use */
+    size_t memory_max; /* what a call may keep in use; twice that is never passed */
+    uint64_t work;     /* of this call: instructions, and bytes allocated / 8 */
     uint64_t work_max;
     attn_over over; /* which bound this call met */
-    char where[96]; /* "file:line: " where it met it, if that is known */
+    char where[96]; /* "file:line" where it met it, if that is known */
 } attn_lua;
 
 /* Starts Lua and loads generator/lua. *lua stays where it is until closed. */
@@ -39,6 +39,9 @@ attn_status attn_lua_run(attn_lua *lua, int (*body)(struct lua_State *), void *d
                          const char *what, attn_error *err);
 
 /*-*** For bodies ************************************************/
+
+/* Pushes what lua/engine.lua returned. */
+void attn_lua_push_engine(struct lua_State *L);
 
 /* Pushes function `name` of generator/lua/MODULE.lua. */
 void attn_lua_push(struct lua_State *L, const char *module, const char *name);

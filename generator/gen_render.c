@@ -83,7 +83,7 @@ attn_status attn_space_render_noting(attn_space *space, const attn_config *confi
     struct rendering r = {.space = space, .config = config};
     memset(variant, 0, sizeof *variant);
     ATTN_TRY(attn_space_check(space, config, err));
-    attn_status st = attn_lua_run(&space->gen->lua, render, &r, space->file, err);
+    attn_status st = attn_lua_run(&space->gen->lua, render, &r, space->family, err);
     if (st == ATTN_OK &&
         (r.source.failed || r.launch.failed || r.position.failed || r.options.failed))
         st = attn_fail_nomem(err);

@@ -30,12 +30,16 @@ for _, word in ipairs {
   keywords[word] = true
 end
 
--- The line of the file where `word` first stands alone (1 if nowhere), for faults in tables.
+-- The line of the file where `word` first stands alone, best as a text of its own (1 if nowhere):
+-- for faults in tables.
 local function line_of(text, word)
-  local line, pattern = 1, "%f[%w_]" .. string.gsub(word, "%W", "%%%0") .. "%f[^%w_]"
-  for row in string.gmatch(text, "[^\n]*") do
-    if find(row, pattern) and not find(row, "^%s*%-%-") then return line end
-    line = line + 1
+  local escaped = string.gsub(word, "%W", "%%%0")
+  for _, pattern in ipairs { '"' .. escaped .. '"', "%f[%w_]" .. escaped .. "%f[^%w_]" } do
+    local line = 1
+    for row in string.gmatch(text, "[^\n]*") do
+      if find(row, pattern) and not find(row, "^%s*%-%-") then return line end
+      line = line + 1
+    end
   end
   return 1
 end

@@ -37,6 +37,10 @@ end
 -- behind its ")". `a / b` becomes `a /__div/ b`, which divides exactly and binds just as `/` does.
 local function expression(name, line, text, at)
   local depth, from, pos, code = 1, at, at, {}
+  local function fault(stop, ...)
+    if find(sub(text, at, stop), "\n", 1, true) then fail(name, line, "$( without its )") end
+    fail(name, line, ...)
+  end
   while true do
     local stop = find(text, "[()%[\"'/%-]", pos)
     if not stop then fail(name, line, "$( without its )") end
@@ -51,22 +55,20 @@ local function expression(name, line, text, at)
         return table.concat(code), pos
       end
     elseif pair == "//" then
-      fail(name, line, "// in $(...) begins a comment for every C tool: use floor_div(a, b)")
+      fault(stop, "// in $(...) begins a comment for every C tool: use floor_div(a, b)")
     elseif pair == "--" then
-      fail(name, line, "$(...) holds an expression, no comment")
+      fault(stop, "$(...) holds an expression, no comment")
     elseif ch == "/" then
       code[#code + 1] = sub(text, from, stop) .. "__div/"
       from = pos
     elseif ch == "[" then
-      local level = match(text, "^%[(=*)%[", stop)
-      if level then
-        local _, close = find(text, "]" .. level .. "]", pos, true)
-        if not close then fail(name, line, "unfinished string in $(...)") end
-        pos = close + 1
-      end
+      local level, _, close = match(text, "^%[(=*)%[", stop), nil, stop
+      if level then _, close = find(text, "]" .. level .. "]", pos, true) end
+      if not close then fault(stop, "unfinished string in $(...)") end
+      pos = close + 1
     elseif ch ~= "-" then
       local close = string_end(text, stop)
-      if not close then fail(name, line, "unfinished string in $(...)") end
+      if not close then fault(stop, "unfinished string in $(...)") end
       pos = close + 1
     end
   end
