@@ -188,8 +188,7 @@ attn_status attn_inputs_make(const attn_problem *problem, const attn_input_spec 
     inputs->host.scale = spec->scale;
     ATTN_TRY(place_inputs(inputs, err));
     ATTN_TRY(place_outputs(inputs, err));
-    attn_inputs_fill(inputs);
-    return ATTN_OK;
+    return attn_inputs_fill(inputs, err);
 }
 
 /* The device's address of what `at` is on the host. */

@@ -89,6 +89,9 @@ typedef struct attn_random {
 
 uint64_t attn_random_next(attn_random *random);
 uint64_t attn_random_below(attn_random *random, uint64_t n); /* 0 <= result < n; n >= 1 */
-float attn_random_normal(attn_random *random);               /* mean 0, std 1, within +-3.47 */
+float attn_random_normal(attn_random *random);               /* mean 0, std 1 */
+
+/* No |attn_random_normal| is larger. */
+#define ATTN_RANDOM_LARGEST 3.4641
 
 #endif

@@ -2,10 +2,15 @@
 #include "inputs_fill.h"
 
 #include <math.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "core/dtype.h"
 
-enum { DIM_MAX = 1024 }; /* attn_problem_check's */
+enum {
+    DIM_MAX = 1024, /* attn_problem_check's */
+    POOL = 1 << 18  /* elements of a tensor that are drawn one by one */
+};
 
 /* splitmix64 */
 uint64_t attn_random_next(attn_random *random) {
@@ -36,8 +41,8 @@ void attn_visible_keys(const attn_forward_args *a, int64_t row, int64_t *begin, 
 }
 
 struct filling {
-    const attn_inputs *inputs;
     attn_forward_args args;
+    const attn_inputs *inputs;
     attn_random random;
     int64_t heads, rows; /* of the tensor being filled */
     float row[DIM_MAX];
@@ -76,25 +81,23 @@ static void peaked_query(struct filling *f, int64_t b, int64_t h, int64_t r) {
         f->row[d] = (float)logit / (a->scale * norm) * f->key[d];
 }
 
+/* Standard deviation of a query's elements that gives the logits theirs. */
+static float query_sigma(const struct filling *f) {
+    float scale = fabsf(f->args.scale);
+    float sigma = f->inputs->spec.kind == ATTN_INPUT_STD8 ? 8.0F : 1.0F;
+    return scale > 0.0F ? sigma / (scale * sqrtf((float)f->args.head_dim)) : sigma;
+}
+
 static void query_row(struct filling *f, int64_t b, int64_t h, int64_t r) {
     int64_t dim = f->args.head_dim;
-    float scale = fabsf(f->args.scale);
-    float sigma = 1.0F;
-    switch (f->inputs->spec.kind) {
-    case ATTN_INPUT_PEAKED:
+    if (f->inputs->spec.kind == ATTN_INPUT_PEAKED) {
         peaked_query(f, b, h, r);
-        return;
-    case ATTN_INPUT_HUGE:
+    } else if (f->inputs->spec.kind == ATTN_INPUT_HUGE) {
         for (int64_t d = 0; d < dim; d++)
             f->row[d] = d == 0 ? 1.0F : 0.0F;
-        return;
-    case ATTN_INPUT_STD8:
-        sigma = 8.0F;
-        break;
-    default:
-        break;
+    } else {
+        random_row(f, dim, query_sigma(f));
     }
-    random_row(f, dim, scale > 0.0F ? sigma / (scale * sqrtf((float)dim)) : sigma);
 }
 
 static void key_row(struct filling *f, int64_t b, int64_t h, int64_t r) {
@@ -121,19 +124,41 @@ static void value_row(struct filling *f, int64_t b, int64_t h, int64_t r) {
     (void)r;
 }
 
-/* Fills one tensor row by row. `nan_row` of each head becomes NaN; -1: none. */
-static void fill(struct filling *f, const void *base, const int64_t stride[3], int64_t dim,
-                 void (*make_row)(struct filling *, int64_t, int64_t, int64_t), uint64_t seed) {
+typedef void row_maker(struct filling *f, int64_t b, int64_t h, int64_t r);
+
+/* Fills one tensor row by row. A large one that is all random takes its rows from anywhere in a
+ * pool of that many elements, since drawing each would take seconds. */
+static attn_status fill(struct filling *f, const void *base, const int64_t stride[3], int64_t dim,
+                        row_maker *make_row, float sigma, uint64_t seed, attn_error *err) {
+    attn_dtype dtype = f->inputs->problem.dtype;
+    size_t element = attn_dtype_size(dtype);
+    attn_input_kind kind = f->inputs->spec.kind;
+    bool random = kind <= ATTN_INPUT_STD8 || (kind == ATTN_INPUT_PEAKED && make_row != query_row);
+    bool pooled = random && f->args.batch * f->heads * f->rows > POOL / dim;
+    char *pool = pooled ? malloc(POOL * element) : NULL;
+    if (pooled && !pool)
+        return attn_fail_nomem(err);
     f->random.state = seed;
+    for (int64_t i = 0; pooled && i < POOL; i++) {
+        random_row(f, 1, sigma);
+        attn_dtype_from_float(dtype, f->row, pool + (size_t)i * element, 1);
+    }
     for (int64_t b = 0; b < f->args.batch; b++) {
         for (int64_t h = 0; h < f->heads; h++) {
             for (int64_t r = 0; r < f->rows; r++) {
-                make_row(f, b, h, r);
-                attn_dtype_from_float(f->inputs->problem.dtype, f->row,
-                                      row_at(f, base, stride, b, h, r), (size_t)dim);
+                char *row = row_at(f, base, stride, b, h, r);
+                if (pooled) {
+                    size_t at = attn_random_below(&f->random, (uint64_t)(POOL - dim));
+                    memcpy(row, pool + at * element, (size_t)dim * element);
+                } else {
+                    make_row(f, b, h, r);
+                    attn_dtype_from_float(dtype, f->row, row, (size_t)dim);
+                }
             }
         }
     }
+    free(pool);
+    return ATTN_OK;
 }
 
 static void put_nans(const struct filling *f, const void *base, const int64_t stride[3], int64_t b,
@@ -145,7 +170,7 @@ static void put_nans(const struct filling *f, const void *base, const int64_t st
                               row + d * (int64_t)attn_dtype_size(f->inputs->problem.dtype), 1);
 }
 
-void attn_inputs_fill(attn_inputs *inputs) {
+attn_status attn_inputs_fill(attn_inputs *inputs, attn_error *err) {
     const attn_problem *p = &inputs->problem;
     struct filling f = {.inputs = inputs};
     const attn_forward_args *a = &f.args;
@@ -153,11 +178,14 @@ void attn_inputs_fill(attn_inputs *inputs) {
     attn_problem_args(p, &inputs->host, &f.args);
     f.heads = p->heads_kv;
     f.rows = p->seq_kv;
-    fill(&f, a->k, a->k_stride, p->head_dim, key_row, attn_random_next(&seeds));
-    fill(&f, a->v, a->v_stride, p->head_dim_v, value_row, attn_random_next(&seeds));
+    ATTN_TRY(
+        fill(&f, a->k, a->k_stride, p->head_dim, key_row, 1.0F, attn_random_next(&seeds), err));
+    ATTN_TRY(
+        fill(&f, a->v, a->v_stride, p->head_dim_v, value_row, 1.0F, attn_random_next(&seeds), err));
     f.heads = p->heads_q;
     f.rows = p->seq_q;
-    fill(&f, a->q, a->q_stride, p->head_dim, query_row, attn_random_next(&seeds));
+    ATTN_TRY(fill(&f, a->q, a->q_stride, p->head_dim, query_row, query_sigma(&f),
+                  attn_random_next(&seeds), err));
 
     if (inputs->spec.kind == ATTN_INPUT_NAN_QUERY && p->seq_q > 0)
         for (int64_t b = 0; b < p->batch; b++)
@@ -169,4 +197,5 @@ void attn_inputs_fill(attn_inputs *inputs) {
         put_nans(&f, a->k, a->k_stride, 0, 0, key, p->head_dim);
         put_nans(&f, a->v, a->v_stride, 0, 0, key, p->head_dim_v);
     }
+    return ATTN_OK;
 }

@@ -10,7 +10,8 @@
 #define ATTN_POISON_INPUT_16 0x7fd5u
 #define ATTN_POISON_OUTPUT_16 0x7feau
 
-/* Writes q, k and v of the host tensors as inputs->spec says; strides and pointers are set. */
-void attn_inputs_fill(attn_inputs *inputs);
+/* Writes q, k and v of the host tensors as inputs->spec says; strides and pointers are set.
+ * ERR_NOMEM. */
+attn_status attn_inputs_fill(attn_inputs *inputs, attn_error *err);
 
 #endif

@@ -18,13 +18,13 @@ enum { LANES = 8, DIM_MAX = 1024 };
 typedef double lanes __attribute__((vector_size(8 * LANES)));
 
 struct work {
-    const attn_inputs *inputs;
     attn_forward_args args;
     lanes q[DIM_MAX]; /* times the scale */
     lanes o[DIM_MAX];
     double key[DIM_MAX]; /* one row of K or V */
     double max[LANES], sum[LANES], logit[LANES];
     int64_t begin[LANES], end[LANES];
+    const attn_inputs *inputs;
     lanes *score; /* [seq_kv] */
 };
 
@@ -141,32 +141,16 @@ static void compute_rows(struct work *w, attn_reference *ref) {
     }
 }
 
-static void largest_values(struct work *w, attn_reference *ref) {
-    const attn_forward_args *a = &w->args;
-    for (int64_t b = 0; b < a->batch; b++) {
-        for (int64_t h = 0; h < a->heads_kv; h++) {
-            double largest = 0;
-            for (int64_t j = 0; j < a->seq_kv; j++) {
-                load_row(w, a->v, a->v_stride, b, h, j, a->head_dim_v);
-                for (int32_t c = 0; c < a->head_dim_v; c++)
-                    largest = fabs(w->key[c]) > largest ? fabs(w->key[c]) : largest;
-            }
-            ref->largest[b * a->heads_kv + h] = largest;
-        }
-    }
-}
-
 static attn_status allocate(const attn_forward_args *a, attn_reference *ref, struct work **work,
                             attn_error *err) {
     size_t rows = ref->rows > 0 ? (size_t)ref->rows : 1, keys = (size_t)a->seq_kv + 1;
     ref->o = calloc(rows * (size_t)a->head_dim_v, sizeof *ref->o);
     ref->lse = calloc(rows, sizeof *ref->lse);
     ref->logit = calloc(rows, sizeof *ref->logit);
-    ref->largest = calloc((size_t)a->batch * (size_t)a->heads_kv + 1, sizeof *ref->largest);
     *work = aligned_alloc(_Alignof(struct work), sizeof **work);
     if (*work)
         (*work)->score = aligned_alloc(sizeof(lanes), keys * sizeof(lanes));
-    if (ref->o && ref->lse && ref->logit && ref->largest && *work && (*work)->score)
+    if (ref->o && ref->lse && ref->logit && *work && (*work)->score)
         return ATTN_OK;
     return attn_fail_nomem(err);
 }
@@ -183,7 +167,6 @@ attn_status attn_reference_make(const attn_inputs *inputs, double budget, uint64
     if (st == ATTN_OK) {
         w->inputs = inputs;
         w->args = args;
-        largest_values(w, ref);
         compute_rows(w, ref);
         if (inputs->problem.dtype == ATTN_F32)
             st = attn_reference_plain(inputs, ref, err);
@@ -199,6 +182,5 @@ void attn_reference_free(attn_reference *ref) {
     free(ref->o);
     free(ref->lse);
     free(ref->logit);
-    free(ref->largest);
     memset(ref, 0, sizeof *ref);
 }

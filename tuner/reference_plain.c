@@ -45,7 +45,7 @@ attn_status attn_reference_plain(const attn_inputs *inputs, attn_reference *ref,
     attn_forward_args args;
     attn_problem_args(p, &inputs->host, &args);
     float *weight = malloc(((size_t)p->seq_kv + 1) * sizeof *weight);
-    float *o = malloc((size_t)p->head_dim_v * sizeof *o);
+    float *o = calloc((size_t)p->head_dim_v, sizeof *o);
     double wrong = 0, whole = 0;
     int64_t n = samples(p), step = ref->rows > n ? ref->rows / n : 1;
     for (int64_t i = 0; weight && o && i < ref->rows; i += step) {

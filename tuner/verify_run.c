@@ -167,7 +167,7 @@ static attn_status prove(attn_rig *rig, attn_proof *proof, attn_kernel *kernel,
                          attn_error *err) {
     size_t o_size = proof->inputs.image[ATTN_IMAGE_O].size;
     size_t size = o_size + proof->inputs.image[ATTN_IMAGE_LSE].size;
-    attn_call call = {NULL}, busy = {NULL};
+    attn_call call = {.problem = NULL}, busy = {.problem = NULL};
     ATTN_TRY(make_call(rig, proof, launch, &rig->workspace, &call, err));
     if (rig->other)
         ATTN_TRY(make_call(rig, rig->other, launch, &rig->busy_workspace, &busy, err));

@@ -15,12 +15,13 @@ static uint32_t bits_of(float value) {
     return bits;
 }
 
-/* A half's exponent and mantissa in a float's place are the value times 2^-112, denormals too. */
+/* A half's exponent and mantissa in a float's place are the value times 2^-112, denormals too;
+ * what comes out at 2^16 or more had the largest exponent: infinity and NaNs. No branches, so that
+ * loops over it become vectors. */
 float attn_f16_to_f32(uint16_t half) {
     uint32_t sign = (uint32_t)(half & 0x8000) << 16, rest = (uint32_t)(half & 0x7fff) << 13;
-    if ((half & 0x7c00) == 0x7c00)
-        return float_of(sign | 0x7f800000 | rest);
-    return float_of(sign | bits_of(float_of(rest) * 0x1p112F));
+    float value = float_of(rest) * 0x1p112F;
+    return float_of(sign | bits_of(value) | (value >= 0x1p16F ? 0x7f800000 : 0));
 }
 
 uint16_t attn_f32_to_f16(float value) {

@@ -34,8 +34,7 @@ static attn_status sync(attn_backend_device *device, attn_error *err) {
     return ATTN_OK;
 }
 
-static attn_status alloc(attn_backend_device *device, size_t size, void **memory,
-                         attn_error *err) {
+static attn_status alloc(attn_backend_device *device, size_t size, void **memory, attn_error *err) {
     (void)device;
     *memory = aligned_alloc(256, (size + 255) / 256 * 256);
     return *memory ? ATTN_OK : attn_fail_nomem(err);
