@@ -125,8 +125,8 @@ typedef struct attn_backend {
 
     /* (optional) The plain kernel that is compiled into the library and runs every problem: the
      * last resort. Unloaded like any other. Default: there is none. */
-    attn_status (*reference)(attn_backend_device *device, attn_launch *launch,
-                             attn_kernel **kernel, attn_error *err);
+    attn_status (*reference)(attn_backend_device *device, attn_launch *launch, attn_kernel **kernel,
+                             attn_error *err);
 
     /* (optional) Best rate of fused multiply-adds measured on that many threads, GFLOP/s.
      * Default: NaN, no % of peak is shown. */
