@@ -98,7 +98,111 @@ static void rendering(void) {
     attn_gen_close(gen);
 }
 
+/* Shape files: every line is a problem, and those of a backend are what its section says. */
+static void shapes(void) {
+    attn_gen *gen = open_toy();
+    const char *const names[] = {"shapes/quick.txt", "shapes/default.txt"};
+    for (int i = 0; i < 2; i++) {
+        size_t count[3] = {0, 0, 0};
+        const char *const backends[] = {"cpu", "cuda", NULL};
+        for (int b = 0; b < 3; b++) {
+            char *text = NULL, line[256];
+            CHECK_CASE("%s for %s", names[i], backends[b] ? backends[b] : "all");
+            CHECK_OK(attn_gen_shapes(gen, names[i], backends[b], &text, &err), err.line);
+            for (char *rest = text, *row; (row = strsep(&rest, "\n"));) {
+                attn_problem problem;
+                row[strcspn(row, "#")] = '\0';
+                if (row[strspn(row, " ")] == '\0')
+                    continue;
+                count[b]++;
+                CHECK_OK(attn_problem_parse(row, &problem, line, sizeof line), line);
+                if (backends[b])
+                    CHECK((problem.dtype == ATTN_F32) == (b == 0));
+            }
+            free(text);
+        }
+        CHECK(count[0] > 0 && count[0] <= (i == 0 ? 12 : 30));
+        CHECK_EQ_INT(count[2], count[0] + count[1]);
+    }
+    CHECK_CASE("-");
+    char *text = NULL;
+    CHECK_STATUS(attn_gen_shapes(gen, "shapes/none.txt", "cpu", &text, &err), ATTN_ERR_NOT_FOUND,
+                 err.line);
+    attn_gen_close(gen);
+}
+
+/* Device profiles have the properties that backends report. */
+static void profiles(void) {
+    attn_gen *gen = open_toy();
+    attn_device_info info;
+    size_t count = 0;
+    for (; attn_gen_profile_name(gen, count); count++) {
+        CHECK_OK(attn_gen_profile(gen, attn_gen_profile_name(gen, count), &info, &err), err.line);
+        CHECK_STR(info.arch, attn_gen_profile_name(gen, count));
+        CHECK(info.prop_count > 0);
+    }
+    CHECK_EQ_INT(count, 11);
+    CHECK_OK(attn_gen_profile(gen, "sm_90a", &info, &err), err.line);
+    CHECK_EQ_INT(attn_device_prop(&info, "cc"), 90);
+    CHECK_EQ_INT(attn_device_prop(&info, "smem_optin"), 227 * 1024);
+    CHECK_EQ_INT(attn_device_prop(&info, "avx2"), 0);
+    CHECK_OK(attn_gen_profile(gen, "cpu:avx512", &info, &err), err.line);
+    CHECK_EQ_INT(attn_device_prop(&info, "avx512f"), 1);
+    CHECK_STATUS(attn_gen_profile(gen, "sm_91", &info, &err), ATTN_ERR_NOT_FOUND, err.line);
+    CHECK_HAS(err.line, "no profile 'sm_91'; there are cpu:generic cpu:avx2");
+    attn_gen_close(gen);
+}
+
+static void config_text(void) {
+    attn_gen *gen = open_toy();
+    attn_space *space = open_space(gen, "fwd:f32:b1:h1:s64:d32", "cpu:avx2");
+    attn_config config;
+    CHECK_OK(attn_space_default(space, &config, &err), err.line);
+    attn_config before = config;
+    static const struct {
+        const char *text, *line;
+    } bad[] = {{"ROWS", "'ROWS' is no NAME=VALUE"},
+               {"ROWS=4 LANE=2", "cpu/toy_forward has no parameter 'LANE'; did you mean LANES?"},
+               {"XYZ=1", "no parameter 'XYZ'; it has ROWS LANES ORDER OPT"},
+               {"ROWS=16 LANES=3", "LANES has no value '3'; it has 1 2 4 8"},
+               {"LANES=", "LANES has no value ''"}};
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        CHECK_STATUS(attn_config_parse(space, bad[i].text, &config, &err), ATTN_ERR_INVALID,
+                     err.line);
+        CHECK_HAS(err.line, bad[i].line);
+        CHECK(memcmp(&config, &before, sizeof config) == 0);
+    }
+    CHECK_OK(attn_config_parse(space, " ROWS=16  LANES=8 ", &config, &err), err.line);
+    CHECK_STATUS(attn_space_check(space, &config, &err), ATTN_ERR_INVALID, err.line);
+    CHECK_STR(err.line, "rejected: few rows or few lanes");
+    attn_variant variant;
+    CHECK_STATUS(attn_space_render(space, &config, &variant, &err), ATTN_ERR_INVALID, err.line);
+    attn_space_close(space);
+    attn_gen_close(gen);
+}
+
+static void acceptance(void) {
+    attn_gen *gen = open_toy();
+    attn_problem problem = problem_of("fwd:f16:b1:h1:s64:d32");
+    attn_device_info device;
+    attn_space *space;
+    CHECK_OK(attn_gen_profile(gen, "cpu:avx2", &device, &err), err.line);
+    CHECK_STATUS(attn_space_open(gen, "toy_forward", &problem, &device, &space, &err),
+                 ATTN_ERR_NOT_ACCEPTED, err.line);
+    CHECK_STR(err.line, "cpu/toy_forward does not accept fwd:f16:d32:dv32:none:a16: it is for f32");
+    CHECK_OK(attn_gen_profile(gen, "sm_90a", &device, &err), err.line);
+    CHECK_STATUS(attn_space_open(gen, "toy_forward", &problem, &device, &space, &err),
+                 ATTN_ERR_NOT_ACCEPTED, err.line);
+    CHECK_HAS(err.line, ": it runs on cpu devices");
+    CHECK(space == NULL);
+    attn_gen_close(gen);
+}
+
 int main(void) {
+    shapes();
+    profiles();
+    config_text();
+    acceptance();
     families();
     listing();
     rendering();
