@@ -1,0 +1,261 @@
+/* candidates.c: what could run a class of problems on a device.
+ *
+ * The winners that the user's and the shipped database hold for the class (on this device, or on
+ * another of its architecture), the families' defaults, and the reference. All of them are loaded
+ * here, once, so that no later problem of the class waits for a compiler. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "context.h"
+
+/* What is gathered while a class is made. */
+struct maker {
+    attn_context *ctx;
+    attn_runtime_device *device;
+    const attn_problem *problem;
+    attn_effort effort;
+    attn_class *entry;
+    size_t capacity;
+    attn_error failure; /* the last candidate that could not be loaded */
+};
+
+static void free_candidate(attn_candidate *c) {
+    free(c->family);
+    free(c->config);
+}
+
+void attn_class_free(attn_class *entry) {
+    if (!entry)
+        return;
+    for (size_t i = 0; i < entry->count; i++)
+        free_candidate(&entry->candidate[i]);
+    free(entry);
+}
+
+static attn_status add(struct maker *m, const char *family, const char *config, attn_candidate c,
+                       attn_error *err) {
+    attn_class *entry = m->entry;
+    if (!entry || entry->count == m->capacity) {
+        size_t capacity = entry ? 2 * m->capacity : 8;
+        entry = realloc(entry, sizeof *entry + capacity * sizeof entry->candidate[0]);
+        if (!entry)
+            return attn_fail_nomem(err);
+        if (!m->entry)
+            entry->count = 0;
+        m->entry = entry;
+        m->capacity = capacity;
+    }
+    c.family = strdup(family);
+    c.config = strdup(config);
+    if (!c.family || !c.config) {
+        free_candidate(&c);
+        return attn_fail_nomem(err);
+    }
+    entry->candidate[entry->count++] = c;
+    return ATTN_OK;
+}
+
+/* Renders a configuration (NULL: the default) of a family for the class. */
+static attn_status render(struct maker *m, const char *family, const attn_problem *problem,
+                          const char *config_text, attn_variant *variant, attn_error *err) {
+    attn_gen *gen;
+    attn_space *space;
+    attn_config config;
+    ATTN_TRY(attn_context_gen(m->ctx, &gen, err));
+    ATTN_TRY(attn_space_open(gen, family, problem, &m->device->info, &space, err));
+    attn_status status = attn_space_default(space, &config, err);
+    if (status == ATTN_OK && config_text)
+        status = attn_config_parse(space, config_text, &config, err);
+    if (status == ATTN_OK)
+        status = attn_space_render(space, &config, variant, err);
+    attn_space_close(space);
+    return status;
+}
+
+/* A row whose binary is not stored: rendered and compiled again; says what has changed since. */
+static attn_status load_rendered(struct maker *m, const attn_db_row *row, attn_candidate *c,
+                                 attn_error *err) {
+    attn_variant variant = {0};
+    attn_str toolchain = ATTN_STR_INIT;
+    attn_status status =
+        render(m, row->variant.family, &row->problem, row->variant.config, &variant, err);
+    if (status == ATTN_OK)
+        status = attn_kernel_rendered(m->device, &variant, &c->loaded, &toolchain, err);
+    if (status == ATTN_OK && !attn_hash_equal(variant.hash, row->variant.hash))
+        (void)snprintf(c->stale, sizeof c->stale, "source: the family's files have changed");
+    else if (status == ATTN_OK && strcmp(attn_str_text(&toolchain), row->toolchain) != 0)
+        (void)snprintf(c->stale, sizeof c->stale, "toolchain: was %.90s", row->toolchain);
+    attn_variant_free(&variant);
+    attn_str_free(&toolchain);
+    return status;
+}
+
+/* Staleness that can be told without a compiler. */
+static void judge_row(struct maker *m, const attn_db_row *row, attn_candidate *c) {
+    attn_gen *gen;
+    attn_hash source;
+    attn_error err = ATTN_ERROR_INIT;
+    if (strcmp(row->environment, m->device->info.environment) != 0)
+        (void)snprintf(c->stale, sizeof c->stale, "environment: was %.90s", row->environment);
+    else if (attn_context_gen(m->ctx, &gen, &err) == ATTN_OK &&
+             attn_gen_source_hash(gen, row->variant.family, &source, &err) == ATTN_OK &&
+             !attn_hash_equal(source, row->source_hash))
+        (void)snprintf(c->stale, sizeof c->stale, "source: the family's files have changed");
+}
+
+/* Orders rows of one step: stale after fresh, hot after cold, far thread counts after near. */
+static double penalty_of(const struct maker *m, const attn_db_row *row, bool stale) {
+    int32_t workers = m->device->backend->workers(m->device->handle);
+    double threads = 0;
+    if (row->threads > 0 && workers > 0)
+        threads = fabs(log2((double)row->threads / workers));
+    return (stale ? 4 : 0) + (row->mode == ATTN_HOT ? 2 : 0) + threads / (1 + threads);
+}
+
+static attn_status add_row(struct maker *m, attn_db *db, const attn_db_row *row, bool system,
+                           attn_error *err) {
+    attn_candidate c = {.problem = row->problem, .expected_ns = row->final_ns};
+    attn_error problem = ATTN_ERROR_INIT;
+    attn_hash here = attn_device_hash(&m->device->info);
+    bool same = attn_hash_equal(row->device, here);
+    c.exact = !same ? ATTN_ORIGIN_ARCH : system ? ATTN_ORIGIN_SYSTEM : ATTN_ORIGIN_USER;
+    c.near = !same ? ATTN_ORIGIN_ARCH : system ? ATTN_ORIGIN_SYSTEM_NEAR : ATTN_ORIGIN_USER_NEAR;
+    attn_candidate_sizes(&row->problem, c.log_size);
+    judge_row(m, row, &c);
+    attn_status status = ATTN_ERR_NOT_FOUND;
+    if (row->has_binary)
+        status = attn_kernel_stored(m->device, db, row, &c.loaded, &problem);
+    if (status != ATTN_OK && m->effort > ATTN_CACHED)
+        status = load_rendered(m, row, &c, &problem);
+    if (status != ATTN_OK) {
+        if (problem.status != ATTN_OK)
+            m->failure = problem;
+        return ATTN_OK;
+    }
+    c.penalty = penalty_of(m, row, c.stale[0] != '\0');
+    return add(m, row->variant.family, row->variant.config, c, err);
+}
+
+static bool same_problem_and_device(const attn_db_row *a, const attn_db_row *b) {
+    char text_a[ATTN_PROBLEM_TEXT], text_b[ATTN_PROBLEM_TEXT];
+    (void)attn_problem_print(&a->problem, text_a, sizeof text_a);
+    (void)attn_problem_print(&b->problem, text_b, sizeof text_b);
+    return attn_hash_equal(a->device, b->device) && strcmp(text_a, text_b) == 0;
+}
+
+/* Of the rows of one problem (other modes and thread counts) only the best is worth loading. */
+static bool is_best_of_its_problem(const struct maker *m, const attn_db_rows *rows, size_t at) {
+    double penalty = penalty_of(m, &rows->row[at], false);
+    for (size_t i = 0; i < rows->count; i++) {
+        double other = penalty_of(m, &rows->row[i], false);
+        if (i != at && same_problem_and_device(&rows->row[i], &rows->row[at]) &&
+            (other < penalty || (other == penalty && i < at)))
+            return false;
+    }
+    return true;
+}
+
+/* A database that cannot be read leaves the class to what else there is. */
+static attn_status add_database(struct maker *m, const char *path, attn_db_mode mode,
+                                attn_error *err) {
+    attn_db *db = NULL;
+    attn_db_rows rows = {0};
+    attn_error problem = ATTN_ERROR_INIT;
+    char class_text[ATTN_CLASS_TEXT];
+    if (!path)
+        return ATTN_OK;
+    attn_class_print(m->problem, class_text);
+    attn_db_filter filter = {.class_text = class_text,
+                             .device = &m->device->info,
+                             .same_arch = true,
+                             .winners = true,
+                             .ended = true};
+    attn_status status = attn_db_open(path, mode, &db, &problem);
+    if (status == ATTN_OK)
+        status = attn_db_find(db, &filter, &rows, &problem);
+    if (status != ATTN_OK && status != ATTN_ERR_NOT_FOUND)
+        m->failure = problem;
+    status = ATTN_OK;
+    for (size_t i = 0; i < rows.count && status == ATTN_OK; i++)
+        if (is_best_of_its_problem(m, &rows, i))
+            status = add_row(m, db, &rows.row[i], mode == ATTN_DB_SYSTEM, err);
+    attn_db_rows_free(&rows);
+    attn_db_close(db);
+    return status;
+}
+
+static attn_status add_default(struct maker *m, const char *family, attn_error *err) {
+    attn_variant variant = {0};
+    attn_str toolchain = ATTN_STR_INIT;
+    attn_error problem = ATTN_ERROR_INIT;
+    attn_candidate c = {
+        .exact = ATTN_ORIGIN_DEFAULT, .near = ATTN_ORIGIN_DEFAULT, .expected_ns = NAN};
+    attn_status status = render(m, family, m->problem, NULL, &variant, &problem);
+    if (status == ATTN_OK)
+        status = attn_kernel_rendered(m->device, &variant, &c.loaded, &toolchain, &problem);
+    if (status != ATTN_OK && status != ATTN_ERR_NOT_ACCEPTED)
+        m->failure = problem;
+    status = status == ATTN_OK ? add(m, family, variant.config, c, err) : ATTN_OK;
+    attn_variant_free(&variant);
+    attn_str_free(&toolchain);
+    return status;
+}
+
+static attn_status add_defaults(struct maker *m, attn_error *err) {
+    attn_gen *gen;
+    if (m->effort == ATTN_CACHED)
+        return ATTN_OK;
+    if (attn_context_gen(m->ctx, &gen, &m->failure) != ATTN_OK)
+        return ATTN_OK;
+    for (size_t i = 0; i < attn_gen_family_count(gen); i++) {
+        attn_family_info family;
+        attn_error problem = ATTN_ERROR_INIT;
+        if (attn_gen_family(gen, attn_gen_family_name(gen, i), &family, &problem) != ATTN_OK)
+            m->failure = problem;
+        else if (!family.reference && strcmp(family.backend, m->device->backend->name) == 0)
+            ATTN_TRY(add_default(m, family.name, err));
+    }
+    return ATTN_OK;
+}
+
+static attn_status add_reference(struct maker *m, attn_error *err) {
+    attn_candidate c = {
+        .exact = ATTN_ORIGIN_REFERENCE, .near = ATTN_ORIGIN_REFERENCE, .expected_ns = NAN};
+    attn_error problem = ATTN_ERROR_INIT;
+    if (attn_kernel_reference(m->device, &c.loaded, &problem) != ATTN_OK)
+        return ATTN_OK; /* not every backend has one */
+    char family[32];
+    (void)snprintf(family, sizeof family, "%s/reference_forward", m->device->backend->name);
+    return add(m, family, "", c, err);
+}
+
+static attn_status gather(struct maker *m, attn_error *err) {
+    ATTN_TRY(add_database(m, m->ctx->user_path, ATTN_DB_READ, err));
+    ATTN_TRY(add_database(m, m->ctx->system_path, ATTN_DB_SYSTEM, err));
+    ATTN_TRY(add_defaults(m, err));
+    ATTN_TRY(add_reference(m, err));
+    if (m->entry)
+        return ATTN_OK;
+    if (m->failure.status != ATTN_OK)
+        return attn_fail(err, ATTN_ERR_NO_KERNEL, "no kernel: %.900s", m->failure.line);
+    return attn_fail(err, ATTN_ERR_NO_KERNEL,
+                     "nothing is stored for this class of problems, and the effort is CACHED");
+}
+
+attn_status attn_class_make(attn_context *ctx, attn_runtime_device *device,
+                            const attn_problem *problem, attn_effort effort, attn_class **entry,
+                            attn_error *err) {
+    struct maker m = {.ctx = ctx, .device = device, .problem = problem, .effort = effort};
+    if (gather(&m, err) != ATTN_OK) {
+        attn_class_free(m.entry);
+        return err->status;
+    }
+    if (m.failure.status != ATTN_OK)
+        attn_warn(ctx, &m.failure);
+    m.entry->key = attn_class_key_of(problem);
+    m.entry->effort = effort;
+    *entry = m.entry;
+    return ATTN_OK;
+}

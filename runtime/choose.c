@@ -1,0 +1,80 @@
+/* choose.c: which candidate of a class a problem gets.
+ *
+ * Steps, best first, are the origins: tuned here exactly, shipped exactly, tuned here near, shipped
+ * near, same architecture, default, reference. Within a step fresh rows come before stale ones and
+ * near ones before far ones. A candidate whose limits the actual shape breaks is passed over. This
+ * runs in every attn_run: no call of it allocates, locks or enters the kernel. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "context.h"
+
+/* Beyond a factor of 2 in a size, a measured winner says little. */
+#define DISTANCE_MAX 1.0
+
+static double log_size_of(double n) {
+    return n > 0 ? log2(n) : -INFINITY;
+}
+
+void attn_candidate_sizes(const attn_problem *problem, double log_size[3]) {
+    log_size[0] = log_size_of(problem->seq_q);
+    log_size[1] = log_size_of(problem->seq_kv);
+    log_size[2] = log_size_of((double)problem->batch * problem->heads_q);
+}
+
+static double distance_of(const double a[3], const double b[3]) {
+    double distance = 0;
+    for (int i = 0; i < 3; i++) {
+        double d = a[i] == b[i] ? 0 : fabs(a[i] - b[i]); /* -inf is near -inf alone */
+        if (d > distance)
+            distance = d;
+    }
+    return distance;
+}
+
+/* Same problem in everything that a trial depends on. The class is equal already. */
+static bool same_problem(const attn_problem *a, const attn_problem *b) {
+    return a->batch == b->batch && a->heads_q == b->heads_q && a->heads_kv == b->heads_kv &&
+           a->seq_q == b->seq_q && a->seq_kv == b->seq_kv && a->window_left == b->window_left &&
+           a->window_right == b->window_right && a->layout == b->layout;
+}
+
+static bool is_tuned(const attn_candidate *c) {
+    return c->exact < ATTN_ORIGIN_DEFAULT;
+}
+
+const attn_candidate *attn_class_choose(const attn_class *entry, const attn_problem *problem,
+                                        attn_origin *origin, double *distance) {
+    const attn_candidate *best = NULL;
+    double log_size[3];
+    attn_candidate_sizes(problem, log_size);
+    for (size_t i = 0; i < entry->count; i++) {
+        const attn_candidate *c = &entry->candidate[i];
+        bool exact = !is_tuned(c) || same_problem(&c->problem, problem);
+        double d = exact ? 0 : distance_of(c->log_size, log_size);
+        attn_origin step = exact ? c->exact : c->near;
+        if (d > DISTANCE_MAX || attn_limits_broken(&c->loaded->launch, problem))
+            continue;
+        if (best && (step > *origin ||
+                     (step == *origin && (c->penalty > best->penalty ||
+                                          (c->penalty == best->penalty && d >= *distance)))))
+            continue;
+        best = c;
+        *origin = step;
+        *distance = d;
+    }
+    return best;
+}
+
+void attn_choice_fill(const attn_candidate *c, attn_origin origin, double distance,
+                      attn_choice *choice) {
+    attn_choice filled = ATTN_CHOICE_INIT;
+    (void)snprintf(filled.family, sizeof filled.family, "%s", c->family);
+    (void)snprintf(filled.configuration, sizeof filled.configuration, "%s", c->config);
+    filled.origin = origin;
+    filled.distance = distance;
+    memcpy(filled.stale, c->stale, sizeof filled.stale);
+    filled.expected_ns = c->expected_ns;
+    *choice = filled;
+}

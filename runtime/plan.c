@@ -1,0 +1,112 @@
+/* plan.c: a plan is a problem with the kernel that was chosen for it. */
+#include <stdlib.h>
+
+#include "context.h"
+
+struct attn_plan {
+    attn_context *ctx;
+    const attn_runtime_device *device;
+    attn_problem problem;
+    const attn_loaded *loaded; /* NULL: nothing to write */
+    attn_choice choice;
+};
+
+static attn_status take(attn_plan *plan, const attn_class *entry, attn_effort effort,
+                        attn_error *err) {
+    attn_origin origin;
+    double distance;
+    const attn_candidate *c = attn_class_choose(entry, &plan->problem, &origin, &distance);
+    if (!c || (effort == ATTN_CACHED && origin >= ATTN_ORIGIN_DEFAULT))
+        return attn_fail(err, ATTN_ERR_NO_KERNEL, "no kernel %s this problem",
+                         c ? "is stored for" : "of the class may run");
+    ATTN_TRY(attn_launch_fits(&c->loaded->launch, &plan->problem, err));
+    plan->loaded = c->loaded;
+    attn_choice_fill(c, origin, distance, &plan->choice);
+    return ATTN_OK;
+}
+
+/* An effort that is not the context's: a class of its own, which attn_run does not see. */
+static attn_status take_apart(attn_plan *plan, attn_runtime_device *device, attn_effort effort,
+                              attn_error *err) {
+    attn_class *entry = NULL;
+    (void)pthread_mutex_lock(&plan->ctx->lock);
+    attn_status status = attn_class_make(plan->ctx, device, &plan->problem, effort, &entry, err);
+    (void)pthread_mutex_unlock(&plan->ctx->lock);
+    if (status == ATTN_OK)
+        status = take(plan, entry, effort, err);
+    attn_class_free(entry); /* the kernel that was taken belongs to the context */
+    return status;
+}
+
+static attn_status fill(attn_plan *plan, attn_runtime_device *device, attn_effort effort,
+                        attn_error *err) {
+    const attn_class *entry =
+        attn_table_find(atomic_load(&device->table), attn_class_key_of(&plan->problem));
+    if (effort == ATTN_MEASURE) /* what is stored now is seen only by a class made anew */
+        ATTN_TRY(attn_measure(plan->ctx, device, &plan->problem, err));
+    else if (entry ? entry->effort < effort : plan->ctx->options.effort != effort)
+        return take_apart(plan, device, effort, err);
+    if (!entry || effort == ATTN_MEASURE)
+        ATTN_TRY(attn_table_class(plan->ctx, device, &plan->problem, effort == ATTN_MEASURE, &entry,
+                                  err));
+    return take(plan, entry, effort, err);
+}
+
+static attn_status create(attn_context *ctx, const attn_problem *problem, attn_device id,
+                          attn_effort effort, attn_plan **plan, attn_error *err) {
+    if ((unsigned)effort > ATTN_MEASURE)
+        return attn_fail(err, ATTN_ERR_INVALID, "%d is no effort", (int)effort);
+    err->status = attn_problem_check(problem, err->line, sizeof err->line);
+    if (err->status != ATTN_OK)
+        return err->status;
+    attn_runtime_device *device = attn_context_device(ctx, id);
+    if (!device)
+        return attn_fail(err, ATTN_ERR_NO_DEVICE, "there is no such device; see attn_device_get()");
+    attn_plan *made = calloc(1, sizeof *made);
+    if (!made)
+        return attn_fail_nomem(err);
+    made->ctx = ctx;
+    made->device = device;
+    made->problem = *problem;
+    made->choice = (attn_choice)ATTN_CHOICE_INIT;
+    if (!attn_problem_is_empty(problem) && fill(made, device, effort, err) != ATTN_OK) {
+        free(made);
+        return err->status;
+    }
+    *plan = made;
+    return ATTN_OK;
+}
+
+attn_status attn_plan_create(attn_context *ctx, const attn_problem *problem, attn_device device,
+                             attn_effort effort, attn_plan **plan) {
+    attn_error err = ATTN_ERROR_INIT;
+    *plan = NULL;
+    attn_status status = create(ctx, problem, device, effort, plan, &err);
+    return status == ATTN_OK ? ATTN_OK : attn_report(ctx, &err);
+}
+
+void attn_plan_destroy(attn_plan *plan) {
+    free(plan); /* the kernel belongs to the context */
+}
+
+size_t attn_plan_workspace(const attn_plan *plan) {
+    if (!plan->loaded)
+        return 0;
+    return attn_workspace_bytes(&plan->loaded->launch, &plan->problem,
+                                plan->device->backend->workers(plan->device->handle));
+}
+
+attn_status attn_forward(const attn_plan *plan, const attn_forward_tensors *tensors, void *ws,
+                         size_t ws_bytes, void *stream) {
+    attn_error err;
+    err.status = ATTN_OK;
+    attn_status status = attn_tensors_check(&plan->problem, tensors, &err);
+    if (status == ATTN_OK && plan->loaded)
+        status = attn_call_run(plan->loaded, plan->device, &plan->problem, tensors, ws, ws_bytes,
+                               stream, &err);
+    return status == ATTN_OK ? ATTN_OK : attn_report(plan->ctx, &err);
+}
+
+void attn_plan_choice(const attn_plan *plan, attn_choice *choice) {
+    *choice = plan->choice;
+}
