@@ -59,7 +59,7 @@ static attn_status publish(attn_runtime_device *device, const attn_class *entry,
 }
 
 static attn_status make(attn_context *ctx, attn_runtime_device *device, const attn_problem *problem,
-                        attn_effort effort, const attn_class **entry, attn_error *err) {
+                        const attn_class **entry, attn_error *err) {
     attn_class *made = NULL;
     ATTN_TRY(attn_class_make(ctx, device, problem, ctx->options.effort, &made, err));
     if (own_class(ctx, made, err) != ATTN_OK) {
