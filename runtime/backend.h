@@ -141,6 +141,7 @@ const attn_backend *attn_backend_find(const char *name);
 const attn_backend *attn_backend_by_id(attn_backend_id id);
 
 extern const attn_backend attn_backend_cpu;
+extern const attn_backend attn_backend_cuda;
 extern const attn_backend attn_backend_fake; /* tests only: in attntune-fake */
 
 #endif

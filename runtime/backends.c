@@ -5,6 +5,7 @@
 
 const attn_backend *const attn_backends[] = {
     &attn_backend_cpu,
+    &attn_backend_cuda,
 #ifdef ATTN_WITH_FAKE
     &attn_backend_fake,
 #endif

@@ -34,13 +34,18 @@ struct chosen {
 };
 
 static attn_status choose(attn_context *ctx, const attn_problem *problem, attn_device id,
-                          struct chosen *chosen, attn_error *err) {
+                          void *stream, struct chosen *chosen, attn_error *err) {
     chosen->device = attn_context_device(ctx, id);
     if (!chosen->device)
         return attn_fail(err, ATTN_ERR_NO_DEVICE, "there is no such device; see attn_device_get()");
     const attn_class *entry =
         attn_table_find(atomic_load_explicit(&chosen->device->table, memory_order_acquire),
                         attn_class_key_of(problem));
+    const attn_backend *backend = chosen->device->backend;
+    if (!entry && backend->capturing && backend->capturing(chosen->device->handle, stream))
+        return attn_fail(err, ATTN_ERR_CAPTURING,
+                         "the kernel for this class is not loaded yet, which cannot be done while "
+                         "the stream is captured; call attn_workspace_size() or attn_run() before");
     if (!entry)
         ATTN_TRY(attn_table_class(ctx, chosen->device, problem, false, &entry, err));
     chosen->candidate = attn_class_choose(entry, problem, &chosen->origin, &chosen->distance);
@@ -62,7 +67,7 @@ static attn_status run(attn_context *ctx, const attn_problem *problem, attn_devi
     ATTN_TRY(attn_tensors_check(problem, tensors, err));
     if (attn_problem_is_empty(problem))
         return ATTN_OK;
-    ATTN_TRY(choose(ctx, problem, id, &chosen, err));
+    ATTN_TRY(choose(ctx, problem, id, stream, &chosen, err));
     if (ctx->record && chosen.origin != ATTN_ORIGIN_USER && chosen.origin != ATTN_ORIGIN_SYSTEM)
         attn_record_add(ctx->record, problem);
     return attn_call_run(chosen.candidate->loaded, chosen.device, problem, tensors, ws, ws_bytes,
@@ -86,7 +91,7 @@ size_t attn_workspace_size(attn_context *ctx, const attn_problem *problem, attn_
     }
     if (attn_problem_is_empty(problem))
         return 0;
-    if (choose(ctx, problem, device, &chosen, &err) != ATTN_OK) {
+    if (choose(ctx, problem, device, NULL, &chosen, &err) != ATTN_OK) {
         (void)attn_report(ctx, &err);
         return 0;
     }
@@ -102,7 +107,7 @@ attn_status attn_choice_get(attn_context *ctx, const attn_problem *problem, attn
         (void)attn_fail(&err, ATTN_ERR_INVALID,
                         "attn_choice.size is %zu; begin with ATTN_CHOICE_INIT", choice->size);
     else if (check_problem(problem, &err) == ATTN_OK &&
-             choose(ctx, problem, device, &chosen, &err) == ATTN_OK)
+             choose(ctx, problem, device, NULL, &chosen, &err) == ATTN_OK)
         attn_choice_fill(chosen.candidate, chosen.origin, chosen.distance, choice);
     return err.status == ATTN_OK ? ATTN_OK : attn_report(ctx, &err);
 }

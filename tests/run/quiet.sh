@@ -19,7 +19,7 @@ for threads in 1 2; do
         exit 1
     }
     # Lines of any thread between the two marks, as names of calls.
-    calls=$(awk '/getppid\(/ { inside = !inside; next } inside' "$log" |
+    calls=$(awk '/getppid\(/ { inside = !inside; next } inside && !/getppid resumed/' "$log" |
         sed -E 's/^[0-9]+ +(<\.\.\. )?([a-z0-9_]+).*/\2/' | sort | uniq -c)
     others=$(grep -v ' futex$' <<<"$calls" || true)
     [ "$threads" = 1 ] && others=$calls

@@ -2,7 +2,7 @@
  *
  *     quiet_run THREADS
  *
- * Runs problems of one class until it is warm, then 500 calls between two getppid() marks, which
+ * Runs problems of one class until all is warm, then 500 calls between two getppid() marks, which
  * the script finds in strace's log. Counts allocations between the marks itself: malloc and its
  * siblings are this file's, on top of glibc's. */
 #include <attntune/attntune.h>
@@ -72,6 +72,7 @@ int main(int argc, char **argv) {
             fprintf(stderr, "quiet_run: %s\n", attn_last_error(ctx));
             return 1;
         }
+    (void)usleep(100 * 1000); /* the pool's threads have come up and sleep */
     long before = atomic_load(&allocations);
     attn_status status = ATTN_OK;
     (void)getppid();
