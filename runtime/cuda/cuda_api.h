@@ -2,8 +2,8 @@
  *
  * Written from the driver's documentation so that attntune builds where CUDA is not installed and
  * one binary runs with a GPU and without. Where cuda.h exists, tests/compile/cuda_declarations.c
- * includes this file with ATTN_CUDA_H defined and checks every prototype, struct and constant
- * against it. */
+ * includes it and then this file, with ATTN_CUDA_H defined, and checks every prototype, struct and
+ * constant against it. */
 #ifndef ATTN_CUDA_API_H
 #define ATTN_CUDA_API_H
 
@@ -47,9 +47,7 @@
     XX(CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES, 6)                                                      \
     XX(CU_JIT_LOG_VERBOSE, 12)
 
-#ifdef ATTN_CUDA_H
-#include <cuda.h>
-#else
+#ifndef ATTN_CUDA_H
 enum {
 #define XX(name, value) name = value,
     ATTN_CUDA_CONSTANT_MAP(XX)

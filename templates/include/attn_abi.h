@@ -53,7 +53,7 @@ typedef int64_t attn_i64;
 
 enum { ATTN_WORKSPACE_TERMS = 4, ATTN_TENSOR_MAPS = 4 };
 
-/* A CUtensorMap by another name: 128 bytes, aligned as CUDA 13 has it (64 will do for the engine). */
+/* A CUtensorMap by another name: 128 bytes, aligned as CUDA 13 aligns it. */
 typedef struct attn_tensor_map {
     ATTN_ALIGNAS(128) unsigned char bytes[128];
 } attn_tensor_map;

@@ -1,6 +1,10 @@
 /* cuda_declarations.c: our prototypes, structs and constants against the toolkit's own headers.
  * What is wrong does not compile, so there is nothing to run. */
 #define ATTN_CUDA_H
+#include <cuda.h>
+#include <nvJitLink.h>
+#include <nvrtc.h>
+
 #include "cuda_api.h"
 #include "nvrtc_api.h"
 
