@@ -8,7 +8,10 @@
 
 #include "core/error.h"
 
-#ifndef ATTN_CUDA_H
+#ifdef ATTN_CUDA_H
+#include <nvJitLink.h>
+#include <nvrtc.h>
+#else
 typedef unsigned int nvrtcResult, nvJitLinkResult, nvJitLinkInputType;
 typedef struct _nvrtcProgram *nvrtcProgram;
 typedef struct nvJitLink *nvJitLinkHandle;

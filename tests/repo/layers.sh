@@ -7,7 +7,7 @@ function last_part(path) { sub(/.*\//, "", path); return path }
 function layer(path) {
     if (path ~ /^(runtime\/core|runtime\/include|templates\/include)\//) return "core"
     if (path == "runtime/backend.h") return "core" # the contract that backends fill
-    if (path ~ /^tuner\/(main\.c|cmd[a-z_]*\.[ch])$/) return "cli"
+    if (path ~ /^tuner\/(main|args|report|progress|cmd[a-z_]*)\.[ch]$/) return "cli"
     if (path ~ /^runtime\/(cpu|cuda|examples|python)\//) sub(/^runtime\//, "", path)
     sub(/\/.*/, "", path)
     return path # cpu cuda examples python, or db generator runtime tuner tests

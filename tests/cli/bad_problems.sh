@@ -1,0 +1,17 @@
+# Problems that cannot be read, on the command line and in files.
+try attntune tune fwd:f32:b1:h1:s64
+try attntune tune fwd:f33:b1:h1:s64:d64
+try attntune tune fwd:f32:b1:h3:hkv2:s64:d64
+try attntune tune fwd:f32:b1:hq3:hkv2:s64:d64
+try attntune verify fwd:f32:b1:h1:s64:d64:casual
+try attntune bench bwd:f32:b1:h1:s64:d64
+try attntune db best fwd:f32:b1:h1:s64:d64:d64
+try attntune space simd_forward fwd:f32
+try attntune show simd_forward fwd:f32:b1
+try attntune tune @none.txt
+try attntune tune @
+printf '# only a comment\n\n' >empty.txt
+try attntune tune @empty.txt
+printf '# shapes\n fwd:f32:b1:h1:s64:d64  # right\r\nfwd:f32:b1:h1:s64:d64:whole\n' >bad.txt
+try attntune tune @bad.txt
+try attntune db best @bad.txt

@@ -1,0 +1,28 @@
+# Databases that are not there yet, empty, damaged, foreign, or open to others.
+try attntune db path
+try attntune db path --db own.db
+try attntune db path --system
+try attntune db best
+try attntune db best fwd:f32:b1:h1:s64:d64
+try attntune db list
+try attntune db list --system
+try attntune db export
+try attntune db check
+try attntune db bundle -o bundle.db
+ls bundle.db* 2>/dev/null
+mkdir -m 700 safe
+cd safe || exit
+printf 'attntune results 1\n' >empty.txt
+try attntune db import --db new.db empty.txt
+try attntune db check --db new.db
+try attntune db best --db new.db
+try attntune db list --db new.db
+try attntune db list --db new.db --format csv
+try attntune db prune --db new.db --dry-run
+try attntune db merge --db other.db new.db
+printf 'attntune results 1\nnonsense\n' >bad.txt
+try attntune db import --db new.db bad.txt
+head -c 8192 /dev/zero | tr '\0' 'x' >garbage.db
+try attntune db list --db garbage.db
+chmod 666 new.db
+try attntune db list --db new.db

@@ -1,0 +1,17 @@
+# What show prints compiles by the command on its first line, for every architecture that the
+# compiler here can build for, and names where it came from.
+problem=fwd:f32:b2:hq4:hkv2:sq100:sk200:d64:causal:lse
+attntune show simd_forward $problem >simd_forward.c || exit
+command=$(sed -n '1s,^// ,,p' simd_forward.c)
+eval "$command" || exit
+ls simd_forward.o
+grep -c '^#line' simd_forward.c >/dev/null || echo "no #line"
+attntune show simd_forward $problem -o "a file.c" OPT=-O2 BLOCK_K=48 || exit
+head -1 "a file.c" | grep -o "'a file.c'"
+eval "$(sed -n '1s,^// ,,p' 'a file.c')" && ls 'a file.o'
+grep -E '^// (family|config|class|launch) ' 'a file.c'
+for arch in cpu:generic cpu:avx2 cpu:avx512; do
+    attntune show simd_forward $problem --arch $arch >simd_forward.c || exit
+    [ "$(uname -m)" = x86_64 ] || continue
+    eval "$(sed -n '1s,^// ,,p' simd_forward.c)" || echo "$arch does not compile"
+done

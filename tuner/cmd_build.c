@@ -1,0 +1,70 @@
+/* cmd_build.c: rendering and compiling one variant for show, space --lint, bench and db bundle. */
+#include "cmd_build.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+attn_status attn_render_chosen(attn_gen *gen, const char *family, const attn_problem *problem,
+                               const attn_device_info *device, const char *const *text,
+                               size_t texts, attn_variant *variant, attn_error *err) {
+    attn_space *space = NULL;
+    attn_config config;
+    ATTN_TRY(attn_space_open(gen, family, problem, device, &space, err));
+    attn_status status = attn_space_default(space, &config, err);
+    for (size_t i = 0; i < texts && status == ATTN_OK; i++)
+        status = attn_config_parse(space, text[i], &config, err);
+    if (status == ATTN_OK)
+        status = attn_space_check(space, &config, err);
+    if (status == ATTN_OK)
+        status = attn_space_render(space, &config, variant, err);
+    attn_space_close(space);
+    return status;
+}
+
+const attn_backend *attn_backend_of(const char *family) {
+    size_t size = strcspn(family, "/");
+    for (size_t i = 0; attn_backends[i]; i++)
+        if (strlen(attn_backends[i]->name) == size &&
+            strncmp(attn_backends[i]->name, family, size) == 0)
+            return attn_backends[i];
+    return NULL;
+}
+
+static attn_status backend_of(const attn_variant *variant, const attn_backend **backend,
+                              attn_error *err) {
+    *backend = attn_backend_of(variant->family);
+    return *backend ? ATTN_OK
+                    : attn_fail(err, ATTN_ERR_UNSUPPORTED, "this program has no backend for %s",
+                                variant->family);
+}
+
+attn_status attn_build_identity(const attn_variant *variant, const attn_device_info *device,
+                                attn_str *target, attn_str *toolchain, attn_hash *build,
+                                attn_error *err) {
+    const attn_backend *backend;
+    ATTN_TRY(backend_of(variant, &backend, err));
+    ATTN_TRY(backend->target(device, variant->options, target, err));
+    ATTN_TRY(backend->toolchain(variant->language, variant->options, toolchain, err));
+    if (target->failed || toolchain->failed)
+        return attn_fail_nomem(err);
+    *build = attn_build_hash(variant->hash, attn_str_text(toolchain), attn_str_text(target));
+    return ATTN_OK;
+}
+
+attn_status attn_build_variant(const attn_variant *variant, const attn_device_info *device,
+                               attn_hash key, attn_binary *binary, attn_error *err) {
+    const attn_backend *backend;
+    attn_str target = ATTN_STR_INIT;
+    ATTN_TRY(backend_of(variant, &backend, err));
+    attn_status status = backend->target(device, variant->options, &target, err);
+    if (status == ATTN_OK) {
+        attn_build build = {.language = variant->language,
+                            .source = variant->source,
+                            .options = variant->options,
+                            .target = attn_str_text(&target)};
+        attn_hash_print(key, build.key);
+        status = backend->compile(&build, binary, err);
+    }
+    attn_str_free(&target);
+    return status;
+}

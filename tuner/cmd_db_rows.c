@@ -1,0 +1,247 @@
+/* cmd_db_rows.c: rows of the databases: selecting, `db best` and `db list`. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "cmd_db.h"
+
+/*-*** Selecting *************************************************/
+
+int attn_cli_selection(attn_cli *cli) {
+    ATTN_STEP(attn_cli_problems(cli, cli->args.word, cli->args.words));
+    return cli->args.device ? attn_cli_devices(cli) : ATTN_EXIT_OK;
+}
+
+/* Moves the rows of `more` to the end of `rows`. */
+static attn_status append_rows(attn_db_rows *rows, attn_db_rows *more, attn_error *err) {
+    if (more->count == 0)
+        return ATTN_OK;
+    attn_db_row *longer = realloc(rows->row, (rows->count + more->count) * sizeof *longer);
+    if (!longer) {
+        attn_db_rows_free(more);
+        return attn_fail_nomem(err);
+    }
+    memcpy(longer + rows->count, more->row, more->count * sizeof *longer);
+    rows->row = longer;
+    rows->count += more->count;
+    free(more->row);
+    return ATTN_OK;
+}
+
+attn_status attn_rows_find(const attn_cli *cli, attn_db *db, const attn_db_filter *filter,
+                           attn_db_rows *rows, attn_error *err) {
+    size_t problems = cli->problems ? cli->problems : 1, devices = cli->devices ? cli->devices : 1;
+    *rows = (attn_db_rows){NULL, 0};
+    for (size_t i = 0; db && i < problems * devices; i++) {
+        attn_db_rows more = {NULL, 0};
+        attn_db_filter one = *filter;
+        one.problem = cli->problems ? &cli->problem[i / devices] : NULL;
+        one.device = cli->devices ? &cli->device[i % devices] : NULL;
+        attn_status status = attn_db_find(db, &one, &more, err);
+        if (status == ATTN_OK)
+            status = append_rows(rows, &more, err);
+        if (status != ATTN_OK) {
+            attn_db_rows_free(rows);
+            return status;
+        }
+    }
+    return ATTN_OK;
+}
+
+static bool same_place(const attn_db_row *a, const attn_db_row *b) {
+    return attn_hash_equal(attn_problem_hash(&a->problem), attn_problem_hash(&b->problem)) &&
+           attn_hash_equal(a->device, b->device) && a->threads == b->threads && a->mode == b->mode;
+}
+
+/* Rows of the system that a winner of the user's goes before are marked by rank 0. */
+attn_status attn_best_find(const attn_cli *cli, attn_best *best, attn_error *err) {
+    const attn_db_filter filter = {.winners = true, .family = cli->args.family};
+    *best = (attn_best){{NULL, 0}, {NULL, 0}};
+    ATTN_TRY(attn_rows_find(cli, cli->db, &filter, &best->user, err));
+    if (attn_rows_find(cli, cli->system, &filter, &best->system, err) != ATTN_OK) {
+        attn_best_free(best);
+        return err->status;
+    }
+    for (size_t s = 0; s < best->system.count; s++)
+        for (size_t u = 0; u < best->user.count; u++)
+            if (same_place(&best->system.row[s], &best->user.row[u]))
+                best->system.row[s].rank = 0;
+    return ATTN_OK;
+}
+
+void attn_best_free(attn_best *best) {
+    attn_db_rows_free(&best->user);
+    attn_db_rows_free(&best->system);
+}
+
+double attn_row_ns(const attn_db_row *row) {
+    return isfinite(row->final_ns) ? row->final_ns : row->result.median_ns;
+}
+
+void attn_time_text(int64_t seconds, char text[32]) {
+    time_t t = (time_t)seconds;
+    struct tm tm;
+    text[0] = '\0';
+    if (seconds > 0 && gmtime_r(&t, &tm))
+        (void)strftime(text, 32, "%Y-%m-%dT%H:%M:%SZ", &tm);
+}
+
+/*-*** db best ***************************************************/
+
+static const attn_column best_columns[] = {
+    {"source", ATTN_TEXT}, /* user, system */
+    {"device", ATTN_TEXT},          {"threads", ATTN_NUMBER}, {"mode", ATTN_TEXT},
+    {"problem", ATTN_TEXT},         {"ms", ATTN_NUMBER},      {"gflops", ATTN_NUMBER},
+    {"times_default", ATTN_NUMBER}, {"binary", ATTN_TEXT},    {"ended", ATTN_TEXT},
+    {"stale", ATTN_TEXT}, /* why it is no longer what would be made today */
+    {"winner", ATTN_TEXT},          {"config", ATTN_TEXT},
+};
+
+static void add_best(const attn_cli *cli, const char *source, const attn_db_row *row,
+                     attn_report *report) {
+    char text[ATTN_PROBLEM_TEXT], ended[32];
+    double ns = attn_row_ns(row);
+    attn_time_text(row->ended, ended);
+    attn_report_text(report, source);
+    attn_report_text(report, row->device_name);
+    attn_report_number(report, row->threads > 0 ? (double)row->threads : NAN);
+    attn_report_text(report, attn_mode_name(row->mode));
+    attn_report_text(report, attn_problem_text(&row->problem, text));
+    attn_report_number(report, ns * 1e-6);
+    attn_report_number(report, attn_problem_flops(&row->problem) / ns);
+    attn_report_number(report, row->default_ns / ns);
+    attn_report_text(report, row->has_binary ? "stored" : NULL);
+    attn_report_text(report, ended);
+    attn_report_text(report, attn_row_stale(cli->gen, row));
+    attn_report_text(report, row->variant.family);
+    attn_report_text(report, row->variant.config);
+}
+
+static bool has_problem(const attn_db_rows *rows, const attn_problem *problem) {
+    for (size_t i = 0; i < rows->count; i++)
+        if (attn_hash_equal(attn_problem_hash(&rows->row[i].problem), attn_problem_hash(problem)))
+            return true;
+    return false;
+}
+
+/* A problem that was asked for and has no winner is a finding. */
+static int say_without(const attn_cli *cli, const attn_best *best) {
+    char text[ATTN_PROBLEM_TEXT];
+    int code = ATTN_EXIT_OK;
+    if (best->user.count + best->system.count == 0 && cli->problems == 0)
+        attn_say("there is no winner yet; `attntune tune` finds them");
+    for (size_t i = 0; i < cli->problems; i++) {
+        const attn_problem *problem = &cli->problem[i];
+        if (has_problem(&best->user, problem) || has_problem(&best->system, problem))
+            continue;
+        (void)attn_problem_text(problem, text);
+        attn_say("%s has no winner; `attntune tune %s` finds one", text, text);
+        code = ATTN_EXIT_FOUND;
+    }
+    return code;
+}
+
+int attn_cmd_db_best(attn_cli *cli) {
+    attn_error err = ATTN_ERROR_INIT;
+    attn_best best;
+    attn_report report;
+    bool absent = false;
+    ATTN_STEP(attn_cli_gen(cli));
+    ATTN_STEP(attn_cli_selection(cli));
+    if (cli->args.family) {
+        attn_family_info info;
+        ATTN_STEP(attn_cli_family(cli, cli->args.family, &info));
+        cli->args.family = info.name;
+    }
+    ATTN_STEP(attn_cli_db(cli, ATTN_DB_READ, &absent));
+    ATTN_STEP(attn_cli_system(cli));
+    if (attn_best_find(cli, &best, &err) != ATTN_OK)
+        return attn_failure(&err);
+    attn_report_begin(&report, (attn_format)cli->args.format, best_columns,
+                      ATTN_COLUMNS(best_columns));
+    for (size_t i = 0; i < best.user.count; i++)
+        add_best(cli, "user", &best.user.row[i], &report);
+    for (size_t i = 0; i < best.system.count; i++)
+        if (best.system.row[i].rank > 0)
+            add_best(cli, "system", &best.system.row[i], &report);
+    int code = say_without(cli, &best);
+    attn_best_free(&best);
+    if (attn_report_end(&report, &cli->out, &err) != ATTN_OK)
+        return attn_failure(&err);
+    return code;
+}
+
+/*-*** db list ***************************************************/
+
+enum { LIST_ROWS = 100 };
+
+static const attn_column list_columns[] = {
+    {"id", ATTN_TEXT},        {"ended", ATTN_TEXT},       {"device", ATTN_TEXT},
+    {"threads", ATTN_NUMBER}, {"mode", ATTN_TEXT},        {"problem", ATTN_TEXT},
+    {"outcome", ATTN_TEXT},   {"ms", ATTN_NUMBER},        {"final_ms", ATTN_NUMBER},
+    {"rank", ATTN_NUMBER},    {"error_max", ATTN_NUMBER}, {"family", ATTN_TEXT},
+    {"config", ATTN_TEXT},    {"error", ATTN_TEXT},
+};
+
+static void add_trial(const attn_db_row *row, attn_report *report) {
+    char text[ATTN_PROBLEM_TEXT], ended[32];
+    attn_time_text(row->ended, ended);
+    attn_report_text(report, row->id.text);
+    attn_report_text(report, ended);
+    attn_report_text(report, row->device_name);
+    attn_report_number(report, row->threads > 0 ? (double)row->threads : NAN);
+    attn_report_text(report, attn_mode_name(row->mode));
+    attn_report_text(report, attn_problem_text(&row->problem, text));
+    attn_report_text(report, attn_outcome_name(row->result.outcome));
+    attn_report_number(report, row->result.median_ns * 1e-6);
+    attn_report_number(report, row->final_ns * 1e-6);
+    attn_report_number(report, row->rank > 0 ? (double)row->rank : NAN);
+    attn_report_number(report, row->result.error_max);
+    attn_report_text(report, row->variant.family);
+    attn_report_text(report, row->variant.config);
+    attn_report_text(report, row->result.error);
+}
+
+static int selected_db(attn_cli *cli, attn_db **db) {
+    if (!cli->args.system) {
+        ATTN_STEP(attn_cli_db(cli, ATTN_DB_READ, NULL));
+        *db = cli->db;
+        return ATTN_EXIT_OK;
+    }
+    ATTN_STEP(attn_cli_system(cli));
+    *db = cli->system;
+    if (*db)
+        return ATTN_EXIT_OK;
+    attn_say("there are no shipped results here");
+    return ATTN_EXIT_FOUND;
+}
+
+int attn_cmd_db_list(attn_cli *cli) {
+    attn_error err = ATTN_ERROR_INIT;
+    attn_db_filter filter = {.ended = !cli->args.all, .winners = cli->args.winners};
+    attn_db_rows rows;
+    attn_report report;
+    attn_db *db;
+    size_t limit = cli->args.limit ? (size_t)cli->args.limit : cli->args.all ? SIZE_MAX : LIST_ROWS;
+    ATTN_STEP(attn_cli_gen(cli));
+    ATTN_STEP(attn_cli_selection(cli));
+    if (cli->args.family) {
+        attn_family_info info;
+        ATTN_STEP(attn_cli_family(cli, cli->args.family, &info));
+        filter.family = info.name;
+    }
+    ATTN_STEP(selected_db(cli, &db));
+    if (attn_rows_find(cli, db, &filter, &rows, &err) != ATTN_OK)
+        return attn_failure(&err);
+    attn_report_begin(&report, (attn_format)cli->args.format, list_columns,
+                      ATTN_COLUMNS(list_columns));
+    for (size_t i = 0; i < rows.count && i < limit; i++)
+        add_trial(&rows.row[i], &report);
+    if (rows.count > limit)
+        attn_say("%zu more; --all shows them", rows.count - limit);
+    attn_db_rows_free(&rows);
+    (void)attn_report_end(&report, &cli->out, &err);
+    return attn_failure(&err);
+}

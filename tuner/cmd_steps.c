@@ -1,0 +1,222 @@
+/* cmd_steps.c: what verbs begin with: saying things, the generator, families, problems. */
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "cmd.h"
+#include "cmd_build.h"
+#include "stop.h"
+
+/*-*** Saying ****************************************************/
+
+static void say(const char *format, va_list args) {
+    (void)fputs("attntune: ", stderr);
+    (void)vfprintf(stderr, format, args);
+    (void)fputc('\n', stderr);
+}
+
+void attn_say(const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    say(format, args);
+    va_end(args);
+}
+
+int attn_misuse(const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    say(format, args);
+    va_end(args);
+    return ATTN_EXIT_USAGE;
+}
+
+int attn_failure(const attn_error *err) {
+    if (err->status == ATTN_OK)
+        return ATTN_EXIT_OK;
+    attn_say("%s", err->line);
+    return err->status == ATTN_ERR_NO_DEVICE ? ATTN_EXIT_DEVICE : ATTN_EXIT_FOUND;
+}
+
+int attn_failure_nomem(void) {
+    attn_say("%s", attn_status_text(ATTN_ERR_NOMEM));
+    return ATTN_EXIT_FOUND;
+}
+
+const char *attn_problem_text(const attn_problem *problem, char text[ATTN_PROBLEM_TEXT]) {
+    (void)attn_problem_print(problem, text, ATTN_PROBLEM_TEXT);
+    return text;
+}
+
+int attn_cli_stop(attn_cli *cli) {
+    attn_error err = ATTN_ERROR_INIT;
+    if (cli->stop_fd < 0)
+        (void)attn_stop_open(&cli->stop_fd, &err);
+    return attn_failure(&err);
+}
+
+/*-*** Generator *************************************************/
+
+static bool is_folder(const char *path) {
+    struct stat st;
+    return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+}
+
+/* Folders that the user names must be there; the environment may name some that are not yet. */
+static int check_path(const char *path) {
+    char *copy = strdup(path), *rest = copy;
+    int code = ATTN_EXIT_OK;
+    for (char *folder; code == ATTN_EXIT_OK && (folder = strsep(&rest, ":"));)
+        if (folder[0] && !is_folder(folder))
+            code = attn_misuse("--path: there is no folder %s", folder);
+    free(copy);
+    return code;
+}
+
+int attn_cli_gen(attn_cli *cli) {
+    attn_error err = ATTN_ERROR_INIT;
+    const char *path = cli->args.path;
+    if (path)
+        ATTN_STEP(check_path(path));
+    else
+        path = getenv("ATTNTUNE_PATH");
+    (void)attn_gen_open(path && path[0] ? path : NULL, &cli->gen, &err);
+    return attn_failure(&err);
+}
+
+int attn_cli_family(attn_cli *cli, const char *name, attn_family_info *info) {
+    attn_error err = ATTN_ERROR_INIT;
+    attn_status status = attn_gen_family(cli->gen, name, info, &err);
+    if (status == ATTN_ERR_NOT_FOUND || status == ATTN_ERR_INVALID)
+        return attn_misuse("%s%s", err.line,
+                           strchr(err.line, '?') ? "" : "; `attntune space` lists the families");
+    return attn_failure(&err);
+}
+
+int attn_cli_config(attn_cli *cli, const char *text, const char **family, const char **config) {
+    attn_family_info info;
+    char name[64] = "";
+    size_t size = strcspn(text, ":=");
+    *family = cli->args.family;
+    *config = text;
+    if (text[size] == ':') {
+        if (size < sizeof name)
+            memcpy(name, text, size);
+        *family = name;
+        *config = text + size + 1;
+    }
+    if (!*family)
+        return attn_misuse("--config needs --family NAME, or \"FAMILY: %s\"", text);
+    int code = attn_cli_family(cli, *family, &info);
+    *family = code ? NULL : info.name;
+    return code;
+}
+
+int attn_cli_check_config(attn_cli *cli, const char *family, const char *config) {
+    for (size_t d = 0; d < cli->devices; d++)
+        for (size_t p = 0; p < cli->problems; p++) {
+            attn_error err = ATTN_ERROR_INIT;
+            attn_variant variant = {0};
+            attn_status status = attn_render_chosen(cli->gen, family, &cli->problem[p],
+                                                    &cli->device[d], &config, 1, &variant, &err);
+            attn_variant_free(&variant);
+            if (status == ATTN_ERR_INVALID)
+                return attn_misuse("%s", err.line);
+        }
+    return ATTN_EXIT_OK;
+}
+
+/*-*** Problems **************************************************/
+
+static int add_problem(attn_cli *cli, const attn_problem *problem) {
+    for (size_t i = 0; i < cli->problems; i++)
+        if (attn_hash_equal(attn_problem_hash(problem), attn_problem_hash(&cli->problem[i])))
+            return ATTN_EXIT_OK;
+    attn_problem *more = realloc(cli->problem, (cli->problems + 1) * sizeof *more);
+    if (!more)
+        return attn_failure_nomem();
+    cli->problem = more;
+    cli->problem[cli->problems++] = *problem;
+    return ATTN_EXIT_OK;
+}
+
+/* One problem a line; '#' begins a comment. Changes text. */
+static int add_lines(attn_cli *cli, char *text, const char *name) {
+    char reason[512];
+    attn_problem problem;
+    int number = 0;
+    for (char *rest = text, *line; (line = strsep(&rest, "\n"));) {
+        number++;
+        line[strcspn(line, "#")] = '\0';
+        line += strspn(line, " \t\r");
+        for (size_t n = strlen(line); n && strchr(" \t\r", line[n - 1]); n--)
+            line[n - 1] = '\0';
+        if (!line[0])
+            continue;
+        if (attn_problem_parse(line, &problem, reason, sizeof reason) != ATTN_OK)
+            return attn_misuse("%s:%d: %s", name, number, reason);
+        ATTN_STEP(add_problem(cli, &problem));
+    }
+    return ATTN_EXIT_OK;
+}
+
+static attn_status read_stdin(attn_str *text, attn_error *err) {
+    char part[4096];
+    size_t n;
+    while ((n = fread(part, 1, sizeof part, stdin)) > 0)
+        attn_str_append_bytes(text, part, n);
+    if (ferror(stdin))
+        return attn_fail(err, ATTN_ERR_IO, "standard input: %s", strerror(errno));
+    return text->failed ? attn_fail_nomem(err) : ATTN_OK;
+}
+
+int attn_cli_read(const char *name, attn_str *text) {
+    attn_error err = ATTN_ERROR_INIT;
+    attn_status status =
+        strcmp(name, "-") == 0 ? read_stdin(text, &err) : attn_str_read_file(text, name, &err);
+    if (status == ATTN_ERR_NOT_FOUND)
+        return attn_misuse("there is no file %s", name);
+    return attn_failure(&err);
+}
+
+static int add_file(attn_cli *cli, const char *file) {
+    attn_str text = ATTN_STR_INIT;
+    const char *name = strcmp(file, "-") == 0 ? "standard input" : file;
+    if (!file[0])
+        return attn_misuse("@ needs a file: @FILE, or @- for standard input");
+    int code = attn_cli_read(file, &text);
+    if (code == ATTN_EXIT_OK && text.data)
+        code = add_lines(cli, text.data, name);
+    if (code == ATTN_EXIT_OK && cli->problems == 0)
+        code = attn_misuse("%s holds no problem", name);
+    attn_str_free(&text);
+    return code;
+}
+
+int attn_cli_problems(attn_cli *cli, const char *const *words, size_t count) {
+    char reason[512];
+    attn_problem problem;
+    for (size_t i = 0; i < count; i++) {
+        if (words[i][0] == '@') {
+            ATTN_STEP(add_file(cli, words[i] + 1));
+            continue;
+        }
+        if (attn_problem_parse(words[i], &problem, reason, sizeof reason) != ATTN_OK)
+            return attn_misuse("%s", reason);
+        ATTN_STEP(add_problem(cli, &problem));
+    }
+    return ATTN_EXIT_OK;
+}
+
+int attn_cli_shapes(attn_cli *cli, const char *name) {
+    attn_error err = ATTN_ERROR_INIT;
+    char *text = NULL;
+    if (attn_gen_file(cli->gen, name, &text, &err) != ATTN_OK)
+        return attn_failure(&err);
+    int code = add_lines(cli, text, name);
+    free(text);
+    return code;
+}

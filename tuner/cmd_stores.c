@@ -1,0 +1,147 @@
+/* cmd_stores.c: devices, databases and files, as the options name them. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cmd.h"
+
+/*-*** Devices ***************************************************/
+
+static int probe(attn_cli *cli) {
+    attn_error err = ATTN_ERROR_INIT;
+    if (cli->probed.device || cli->probed.missing)
+        return ATTN_EXIT_OK;
+    (void)attn_probe(cli->args.threads, &cli->probed, &err);
+    return attn_failure(&err);
+}
+
+int attn_cli_devices(attn_cli *cli) {
+    attn_error err = ATTN_ERROR_INIT;
+    ATTN_STEP(probe(cli));
+    size_t count = cli->probed.count, chosen_count = 0;
+    size_t *chosen = calloc(count + 1, sizeof *chosen);
+    cli->device = calloc(count + 1, sizeof *cli->device);
+    if (!chosen || !cli->device)
+        (void)attn_fail_nomem(&err);
+    else if (count == 0)
+        (void)attn_fail(&err, ATTN_ERR_NO_DEVICE, "there is no device here: %s",
+                        cli->probed.missing ? cli->probed.missing : "");
+    else
+        (void)attn_probe_choose(&cli->probed, cli->args.device ? cli->args.device : "all", chosen,
+                                &chosen_count, &err);
+    for (size_t i = 0; i < chosen_count; i++)
+        cli->device[i] = cli->probed.device[chosen[i]];
+    cli->devices = chosen_count;
+    free(chosen);
+    return attn_failure(&err);
+}
+
+int attn_cli_target(attn_cli *cli, const char *backend, attn_device_info *info) {
+    attn_error err = ATTN_ERROR_INIT;
+    const char *arch = cli->args.arch;
+    if (arch) {
+        if (attn_gen_profile(cli->gen, arch, info, &err) == ATTN_ERR_NOT_FOUND)
+            return attn_misuse("%s", err.line);
+        if (err.status == ATTN_OK && backend && strcmp(info->backend, backend) != 0)
+            return attn_misuse("--arch %s is a %s device, and the family is for %s", arch,
+                               info->backend, backend);
+        return attn_failure(&err);
+    }
+    ATTN_STEP(attn_cli_devices(cli));
+    for (size_t i = 0; i < cli->devices; i++) {
+        *info = cli->device[i];
+        if (!backend || strcmp(info->backend, backend) == 0)
+            return ATTN_EXIT_OK;
+    }
+    attn_say("there is no %s device here; --arch NAME does without one", backend);
+    return ATTN_EXIT_DEVICE;
+}
+
+/*-*** Databases and files ***************************************/
+
+int attn_cli_db(attn_cli *cli, attn_db_mode mode, bool *absent) {
+    attn_error err = ATTN_ERROR_INIT;
+    char *path = NULL;
+    if (attn_db_user_path(cli->args.db, &path, &err) == ATTN_OK &&
+        attn_db_open(path, mode, &cli->db, &err) == ATTN_ERR_NOT_FOUND) {
+        if (cli->args.db)
+            (void)attn_misuse("there is no file %s", cli->args.db);
+        else if (absent)
+            *absent = true;
+        else
+            attn_say("there is no database yet: `attntune tune` makes %s", path);
+        free(path);
+        return cli->args.db ? ATTN_EXIT_USAGE : absent ? ATTN_EXIT_OK : ATTN_EXIT_FOUND;
+    }
+    free(path);
+    return attn_failure(&err);
+}
+
+int attn_cli_system(attn_cli *cli) {
+    attn_error err = ATTN_ERROR_INIT;
+    char *path = NULL;
+    if (attn_db_system_path(cli->args.system_db, &path, &err) == ATTN_OK)
+        (void)attn_db_open(path, ATTN_DB_SYSTEM, &cli->system, &err);
+    free(path);
+    if (err.status == ATTN_OK)
+        return ATTN_EXIT_OK;
+    if (cli->args.system_db)
+        return err.status == ATTN_ERR_NOT_FOUND
+                   ? attn_misuse("there is no file %s", cli->args.system_db)
+                   : attn_failure(&err);
+    if (err.status != ATTN_ERR_NOT_FOUND)
+        attn_say("going on without the shipped results: %s", err.line);
+    return ATTN_EXIT_OK;
+}
+
+attn_status attn_cli_winner(const attn_cli *cli, const attn_problem *problem,
+                            const attn_device_info *device, attn_db_rows *rows, attn_error *err) {
+    attn_db *const databases[] = {cli->db, cli->system};
+    attn_db_filter filter = {
+        .problem = problem, .device = device, .family = cli->args.family, .winners = true};
+    memset(rows, 0, sizeof *rows);
+    for (size_t i = 0; i < 2 && rows->count == 0; i++)
+        if (databases[i])
+            ATTN_TRY(attn_db_find(databases[i], &filter, rows, err));
+    return ATTN_OK;
+}
+
+int attn_cli_write(attn_cli *cli, const attn_str *text) {
+    const char *name = cli->args.output;
+    attn_str part = ATTN_STR_INIT; /* beside the file, so that the name appears with all of it */
+    attn_str_append_f(&part, "%s.part", name);
+    FILE *file = part.failed || text->failed ? NULL : fopen(part.data, "w");
+    bool good = file && fwrite(attn_str_text(text), 1, text->size, file) == text->size;
+    good = file && fclose(file) == 0 && good;
+    good = good && rename(part.data, name) == 0;
+    if (!good) {
+        attn_say("cannot write %s: %s", name, strerror(errno));
+        if (file)
+            (void)unlink(part.data);
+    }
+    attn_str_free(&part);
+    return good ? ATTN_EXIT_OK : ATTN_EXIT_FOUND;
+}
+
+const char *attn_row_stale(attn_gen *gen, const attn_db_row *row) {
+    attn_error err = ATTN_ERROR_INIT;
+    attn_hash hash;
+    if (row->abi != ATTN_ABI_VERSION)
+        return "made for another kernel ABI";
+    if (attn_gen_source_hash(gen, row->variant.family, &hash, &err) != ATTN_OK)
+        return "its family is not here";
+    return attn_hash_equal(hash, row->source_hash) ? NULL : "its family's files have changed";
+}
+
+void attn_cli_close(attn_cli *cli) {
+    attn_db_close(cli->db);
+    attn_db_close(cli->system);
+    attn_gen_close(cli->gen);
+    attn_probed_free(&cli->probed);
+    free(cli->device);
+    free(cli->problem);
+    attn_args_free(&cli->args);
+    attn_str_free(&cli->out);
+}
