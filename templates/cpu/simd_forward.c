@@ -15,19 +15,20 @@
 #define EXP2 attn_vexp2_$(EXP)
 
 enum {
-    D = $(HEAD_DIM),        /* columns of Q and K */
-    DV = $(HEAD_DIM_V),     /* columns of V and O */
-    VL = $(VL),             /* lanes of a vector */
-    NV = $(NV),             /* vectors of a group */
-    LANES = NV * VL,        /* query rows of a group */
-    GROUPS = $(GROUPS),     /* groups of a task: they share each block of K and V */
-    MR = $(MR),             /* keys of a score tile, which fills MR x NV registers */
-    MRV = $(MRV),           /* columns of an output tile, which fills MRV x NV registers */
-    BK = $(BK),             /* keys of a block at most; a multiple of MR */
-    MASKED = $(MASKED),     /* there is a mask */
-    LSE = $(LSE),           /* the log-sum-exp of each row is wanted */
-    PACK_GQA = $(PACK_GQA), /* a task's rows are those of all heads that share K and V */
-    PACK_KV = $(PACK_KV)    /* copy each block of K and V to where its rows are contiguous */
+    D = $(HEAD_DIM),           /* columns of Q and K */
+    DV = $(HEAD_DIM_V),        /* columns of V and O */
+    VL = $(VL),                /* lanes of a vector */
+    NV = $(NV),                /* vectors of a group */
+    LANES = NV * VL,           /* query rows of a group */
+    GROUPS = $(GROUPS),        /* groups of a task: they share each block of K and V */
+    MR = $(MR),                /* keys of a score tile, which fills MR x NV registers */
+    MRV = $(MRV),              /* columns of an output tile, which fills MRV x NV registers */
+    BK = $(BK),                /* keys of a block at most; a multiple of MR */
+    MASKED = $(MASKED),        /* there is a mask */
+    LSE = $(LSE),              /* the log-sum-exp of each row is wanted */
+    PACK_GQA = $(PACK_GQA),    /* a task's rows are those of all heads that share K and V */
+    PACK_KV = $(PACK_KV),      /* K and V are first copied to where their rows are contiguous */
+    PREFETCH_V = $(PREFETCH_V) /* fetch a key's row of V while its scores are computed */
 };
 
 typedef attn_vf vf;
@@ -57,9 +58,8 @@ struct keys {
     int32_t first, count;
 };
 
-struct scratch {
+struct scratch {                     /* of a worker */
     _Alignas(64) float s[BK][LANES]; /* scores, then weights */
-    float k[PACK_KV ? BK : 1][D], v[PACK_KV ? BK : 1][DV];
     struct group group[GROUPS];
 };
 
@@ -145,8 +145,12 @@ static void start_group(const struct task *t, struct group *g, int32_t row) {
 ATTN_INLINE void score_tile(const int from, struct group *g, const struct keys *keys, int32_t at,
                             float (*s)[LANES]) {
     const float *row[MR];
-    for (int r = 0; r < MR; r++)
-        row[r] = keys->k + min(at + r, keys->count - 1) * keys->k_stride;
+    for (int r = 0; r < MR; r++) {
+        const int64_t key = min(at + r, keys->count - 1);
+        row[r] = keys->k + key * keys->k_stride;
+        for (int c = 0; PREFETCH_V && c < DV; c += 16)
+            __builtin_prefetch(keys->v + key * keys->v_stride + c);
+    }
 
     vf acc[MR][NV] = {0};
     ATTN_UNROLL($(UNROLL))
@@ -316,42 +320,59 @@ static void store_outputs(const struct task *t, struct group *g) {
     }
 }
 
-static struct keys keys_of(const struct task *t) {
-    const attn_forward_args *a = t->a;
+/* All keys of a head, where the caller has them. */
+static struct keys keys_of(const attn_forward_args *a, int64_t batch, int64_t kv_head) {
     const int64_t *ks = a->k_stride, *vs = a->v_stride;
-    return (struct keys){.k = (const float *)a->k + t->batch * ks[0] + t->kv_head * ks[1],
-                         .v = (const float *)a->v + t->batch * vs[0] + t->kv_head * vs[1],
+    return (struct keys){.k = (const float *)a->k + batch * ks[0] + kv_head * ks[1],
+                         .v = (const float *)a->v + batch * vs[0] + kv_head * vs[1],
                          .k_stride = ks[2],
                          .v_stride = vs[2],
                          .first = 0,
                          .count = a->seq_kv};
 }
 
-/* Those of the keys that are begin <= key < end. */
+/* Those of all keys that are begin <= key < end. */
 static struct keys slice(struct keys keys, int32_t begin, int32_t end) {
-    keys.k += (begin - keys.first) * keys.k_stride;
-    keys.v += (begin - keys.first) * keys.v_stride;
+    keys.k += begin * keys.k_stride;
+    keys.v += begin * keys.v_stride;
     keys.first = begin;
     keys.count = end - begin;
     return keys;
 }
 
-static struct keys pack(struct keys keys, struct scratch *w) {
-    for (int32_t i = 0; i < keys.count; i++) {
-        memcpy(w->k[i], keys.k + i * keys.k_stride, sizeof w->k[0]);
-        memcpy(w->v[i], keys.v + i * keys.v_stride, sizeof w->v[0]);
-    }
-    keys.k = w->k[0];
-    keys.v = w->v[0];
-    keys.k_stride = D;
-    keys.v_stride = DV;
-    return keys;
+/* The same in the workspace, where the first step has put them. */
+static struct keys packed_keys_of(const attn_forward_args *a, int64_t batch, int64_t kv_head) {
+    const int64_t row = (batch * a->heads_kv + kv_head) * a->seq_kv;
+    return (struct keys){.k = (const float *)a->workspace[1] + row * D,
+                         .v = (const float *)a->workspace[2] + row * DV,
+                         .k_stride = D,
+                         .v_stride = DV,
+                         .first = 0,
+                         .count = a->seq_kv};
 }
+
+//@ if PACK_KV == 1 then
+int $(PACK_SYMBOL)(const attn_forward_args *a, int task, int worker) {
+    (void)worker;
+    const int64_t head = task / a->tiles;
+    const int32_t begin = task % a->tiles * $(PACK_ROWS),
+                  end = min(a->seq_kv, begin + $(PACK_ROWS));
+    const struct keys keys = keys_of(a, head / a->heads_kv, head % a->heads_kv);
+    float *k = (float *)a->workspace[1] + head * a->seq_kv * D;
+    float *v = (float *)a->workspace[2] + head * a->seq_kv * DV;
+    for (int64_t i = begin; i < end; i++) {
+        memcpy(k + i * D, keys.k + i * keys.k_stride, D * sizeof *k);
+        memcpy(v + i * DV, keys.v + i * keys.v_stride, DV * sizeof *v);
+    }
+    return 0;
+}
+//@ end
 
 int $(KERNEL)(const attn_forward_args *a, int task, int worker) {
     struct scratch *w = (void *)((char *)a->workspace[0] + worker * (int64_t)$(SCRATCH_BYTES));
     const struct task t = task_of(a, task);
-    const struct keys all = keys_of(&t);
+    const struct keys all =
+        PACK_KV ? packed_keys_of(a, t.batch, t.kv_head) : keys_of(a, t.batch, t.kv_head);
     int32_t groups = 0, begin = a->seq_kv, end = 0;
     for (int32_t row = t.row; row < min(t.rows, t.row + GROUPS * LANES); row += LANES) {
         struct group *g = &w->group[groups++];
@@ -365,13 +386,10 @@ int $(KERNEL)(const attn_forward_args *a, int task, int worker) {
     const int32_t step = (count + blocks * MR - 1) / (blocks * MR) * MR;
     for (int32_t key = begin; key < end; key += step) {
         const int32_t stop = min(end, key + step);
-        struct keys block = slice(all, key, stop);
-        if (PACK_KV)
-            block = pack(block, w);
         for (struct group *g = w->group; g < w->group + groups; g++) {
             const int32_t from = max(key, g->begin), to = min(stop, g->end);
             if (from < to) {
-                const struct keys keys = slice(block, from, to);
+                const struct keys keys = slice(all, from, to);
                 attend(g, &keys, w->s);
             }
         }

@@ -33,7 +33,8 @@ return family {
     { "BLOCK_K", { 32, 48, 96, 192, 384 }, "keys of a block, rounded up to score tiles" },
     { "GROUPS", { 1, 2, 4 }, "groups of a task, which share each block of K and V" },
     { "PACK_GQA", { 0, 1 }, "1: the heads that share K and V are rows of one task" },
-    { "PACK_KV", { 0, 1 }, "1: copy each block of K and V to contiguous rows" },
+    { "PACK_KV", { 0, 1 }, "1: a first step copies K and V to contiguous rows" },
+    { "PREFETCH_V", { 0, 1 }, "1: fetch rows of V while the scores of their keys are computed" },
     { "EXP", { "native", "magic" }, "2^x by the instruction set, or by adding 1.5 2^23" },
     { "EXP_DEGREE", { 4, 5, 6 }, "degree of the polynomial for 2^x" },
     { "UNROLL", { 1, 2, 4 }, "turns of the inner loops unrolled" },
@@ -43,7 +44,7 @@ return family {
   },
 
   core = {
-    VECTOR = { "full" }, BLOCK_K = { 48, 96, 192 }, GROUPS = { 1, 2 }, PACK_GQA = { 0 },
+    VECTOR = { "full" }, BLOCK_K = { 48, 96, 192 }, GROUPS = { 1, 2 }, PACK_GQA = { 0 }, PREFETCH_V = { 1 },
     EXP = { "native" }, EXP_DEGREE = { 5 }, UNROLL = { 1 }, ORDER = { "longest_first" },
     COMPILER = { "cc" }, OPT = { "-O2" },
   },
@@ -57,6 +58,7 @@ return family {
     c.VL = c.VECTOR == "full" and set.full or set.half
     c.LAST = c.MASKED * (c.NV - 1) -- last step of the staircase under a mask's diagonal
     c.BK = round_up(c.BLOCK_K, c.MR)
+    c.PACK_SYMBOL, c.PACK_ROWS = "simd_forward_pack", 64
 
     local tiles, rest = {}, p.head_dim_v % c.MRV -- widths of output tile that the template needs
     if c.MRV <= p.head_dim_v then tiles[#tiles + 1] = c.MRV end
@@ -64,8 +66,7 @@ return family {
     c.OUTPUT_TILES = tiles
 
     local lanes, columns = c.NV * c.VL, p.head_dim + p.head_dim_v -- struct scratch, and its padding
-    local floats = c.BK * lanes + (c.PACK_KV == 1 and c.BK or 1) * columns + 16
-      + c.GROUPS * ((columns + 4) * lanes + 32)
+    local floats = c.BK * lanes + c.GROUPS * ((columns + 4) * lanes + 32)
     c.SCRATCH_BYTES = round_up(4 * floats, 256)
   end,
 
@@ -85,9 +86,18 @@ return family {
   },
 
   launch = function(c)
+    local attend = { grid = "tiles", rows = c.GROUPS * c.NV * c.VL, order = c.ORDER,
+      packed = c.PACK_GQA == 1 }
+    local scratch = { bytes = c.SCRATCH_BYTES, per = "worker" }
+    if c.PACK_KV == 0 then return { attend, workspace = { scratch } } end
     return {
-      { rows = c.GROUPS * c.NV * c.VL, grid = "tiles", order = c.ORDER, packed = c.PACK_GQA == 1 },
-      workspace = { { bytes = c.SCRATCH_BYTES, per = "worker" } },
+      { symbol = c.PACK_SYMBOL, grid = "kv_tiles", rows = c.PACK_ROWS },
+      attend,
+      workspace = {
+        scratch,
+        { bytes = 4 * c.HEAD_DIM, per = "key", round = 1 },
+        { bytes = 4 * c.HEAD_DIM_V, per = "key", round = 1 },
+      },
     }
   end,
 
@@ -101,7 +111,7 @@ return family {
     local wide = instruction_set(dev).registers == 32
     return {
       VECTOR = "full", NV = wide and 4 or 2, MR = wide and 6 or 6, MRV = 4, BLOCK_K = 96,
-      GROUPS = 1, PACK_GQA = 0, PACK_KV = 0, EXP = "native", EXP_DEGREE = 5, UNROLL = 1,
+      GROUPS = 1, PACK_GQA = 0, PACK_KV = 0, PREFETCH_V = 1, EXP = "native", EXP_DEGREE = 5, UNROLL = 1,
       ORDER = "longest_first", COMPILER = "cc", OPT = "-O2",
     }
   end,
