@@ -44,9 +44,9 @@ return family {
   },
 
   core = {
-    VECTOR = { "full" }, BLOCK_K = { 48, 96, 192 }, GROUPS = { 1, 2 }, PACK_GQA = { 0 }, PREFETCH_V = { 1 },
-    EXP = { "native" }, EXP_DEGREE = { 5 }, UNROLL = { 1 }, ORDER = { "longest_first" },
-    COMPILER = { "cc" }, OPT = { "-O2" },
+    VECTOR = { "full" }, MRV = { 4, 6, 8 }, BLOCK_K = { 48, 96 }, GROUPS = { 1, 2 },
+    PACK_GQA = { 0 }, PREFETCH_V = { 1 }, EXP = { "native" }, EXP_DEGREE = { 5 },
+    UNROLL = { 1 }, ORDER = { "longest_first" }, COMPILER = { "cc" }, OPT = { "-O3" },
   },
 
   derive = function(c, p, dev)
@@ -65,23 +65,24 @@ return family {
     if rest > 0 then tiles[#tiles + 1] = rest end
     c.OUTPUT_TILES = tiles
 
-    local lanes, columns = c.NV * c.VL, p.head_dim + p.head_dim_v -- struct scratch, and its padding
+    -- The size of struct scratch, padding included.
+    local lanes, columns = c.NV * c.VL, p.head_dim + p.head_dim_v
     local floats = c.BK * lanes + c.GROUPS * ((columns + 4) * lanes + 32)
     c.SCRATCH_BYTES = round_up(4 * floats, 256)
   end,
 
   require = {
-    { "the instruction set has no vectors of half width", { "VECTOR" },
+    { "vectors of that width exist", { "VECTOR" },
       function(c) return c.VL > 0 end },
-    { "a score tile does not fit the registers", { "NV", "MR" },
+    { "a score tile fits the registers", { "NV", "MR" },
       function(c) return fits(c, c.MR) end },
-    { "an output tile does not fit the registers", { "NV", "MRV" },
+    { "an output tile fits the registers", { "NV", "MRV" },
       function(c) return fits(c, c.MRV) end },
-    { "an output tile is wider than V", { "MRV" },
+    { "an output tile is no wider than V", { "MRV" },
       function(c, p) return c.MRV <= p.head_dim_v or c.MRV == 4 end },
-    { "the instruction set's own 2^x is the magic one", { "EXP" },
+    { "the magic 2^x is not the native one", { "EXP" },
       function(c) return c.EXP == "native" or c.SET == "avx512" end },
-    { "degree 4 is too coarse for the log-sum-exp", { "EXP_DEGREE" },
+    { "the log-sum-exp needs degree 5 or more", { "EXP_DEGREE" },
       function(c, p) return c.EXP_DEGREE > 4 or not p.lse end },
   },
 
@@ -108,11 +109,12 @@ return family {
   end,
 
   defaults = function(p, dev)
-    local wide = instruction_set(dev).registers == 32
+    local many = instruction_set(dev).registers == 32
     return {
-      VECTOR = "full", NV = wide and 4 or 2, MR = wide and 6 or 6, MRV = 4, BLOCK_K = 96,
-      GROUPS = 1, PACK_GQA = 0, PACK_KV = 0, PREFETCH_V = 1, EXP = "native", EXP_DEGREE = 5, UNROLL = 1,
-      ORDER = "longest_first", COMPILER = "cc", OPT = "-O2",
+      VECTOR = "full", NV = many and 4 or 3, MR = many and 6 or 4,
+      MRV = many and p.head_dim_v >= 6 and 6 or 4, BLOCK_K = 96, GROUPS = 1,
+      PACK_GQA = 0, PACK_KV = 0, PREFETCH_V = 1, EXP = "native", EXP_DEGREE = 5, UNROLL = 1,
+      ORDER = "longest_first", COMPILER = "cc", OPT = "-O3",
     }
   end,
 }
