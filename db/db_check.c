@@ -27,15 +27,15 @@ static bool is_hash(attn_hash hash) {
 
 static void check_pages(checker *c, attn_sql *q) {
     const char *line = attn_sql_text(q);
-    if (line && strcmp(line, "ok") != 0)
+    if (strcmp(line, "ok") != 0)
         fault(c, line, "", "");
 }
 
 static void check_references(checker *c, attn_sql *q) {
     const char *from = attn_sql_text(q), *row = attn_sql_text(q), *to = attn_sql_text(q);
     char why[96];
-    snprintf(why, sizeof why, "refers to no %s", to ? to : "row");
-    fault(c, from ? from : "a row of", row ? row : "?", why);
+    snprintf(why, sizeof why, "refers to no %s", to);
+    fault(c, from, row, why);
 }
 
 static void check_device(checker *c, attn_sql *q) {
@@ -80,7 +80,8 @@ static void check_variant(checker *c, attn_sql *q) {
     attn_error err = ATTN_ERROR_INIT;
     if (attn_launch_parse(attn_sql_text(q), &launch, &err) != ATTN_OK)
         fault(c, "variant", name, err.line);
-    if (!is_hash(attn_sql_hash(q)) || !is_hash(attn_sql_hash(q)))
+    attn_hash hash = attn_sql_hash(q), source_hash = attn_sql_hash(q);
+    if (!is_hash(hash) || !is_hash(source_hash))
         fault(c, "variant", name, "a hash is not 32 hex digits");
 }
 

@@ -18,7 +18,7 @@ static void write_field(attn_str *out, const char *key, const char *value) {
 static void write_record(attn_sql *q, const attn_text_kind *kind, int fields, attn_str *out) {
     attn_str_append_f(out, "\n%s %s\n", kind->name, attn_sql_text(q));
     for (int i = 0; i < fields && kind->fields[i]; i++) {
-        const char *value = attn_sql_text(q);
+        const char *value = attn_sql_text_or_null(q);
         if (value)
             write_field(out, kind->fields[i], value);
     }

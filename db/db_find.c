@@ -77,8 +77,7 @@ void attn_db_filter_bind(const attn_db_filter *filter, attn_sql *q) {
 }
 
 static char *copy(attn_sql *q, bool *failed) {
-    const char *text = attn_sql_text(q);
-    char *copied = strdup(text ? text : "");
+    char *copied = strdup(attn_sql_text(q));
     *failed = *failed || !copied;
     return copied;
 }
@@ -92,10 +91,8 @@ static const char COLUMNS[] =
     "t " TABLES ORDER;
 
 static void read_result(attn_sql *q, attn_trial_result *result) {
-    const char *error;
     attn_outcome_parse(attn_sql_text(q), &result->outcome);
-    error = attn_sql_text(q);
-    snprintf(result->error, sizeof result->error, "%s", error ? error : "");
+    snprintf(result->error, sizeof result->error, "%s", attn_sql_text(q));
     result->median_ns = attn_sql_real(q);
     result->error_max = attn_sql_real(q);
     result->clock_mhz = attn_sql_real(q);

@@ -44,9 +44,11 @@ void attn_sql_bind_blob(attn_sql *q, const void *data, size_t size); /* must liv
 bool attn_sql_next(attn_sql *q);                                     /* true: there is a row */
 int64_t attn_sql_int(attn_sql *q);                                   /* 0 if NULL */
 int64_t attn_sql_int_or(attn_sql *q, int64_t if_null);
-double attn_sql_real(attn_sql *q);      /* NaN if NULL */
-const char *attn_sql_text(attn_sql *q); /* NULL if NULL; until the next step */
-attn_hash attn_sql_hash(attn_sql *q);   /* zero if it is none */
+double attn_sql_real(attn_sql *q); /* NaN if NULL */
+/* Until the next step. NULL reads as "", since in a damaged file it may be anywhere. */
+const char *attn_sql_text(attn_sql *q);
+const char *attn_sql_text_or_null(attn_sql *q);
+attn_hash attn_sql_hash(attn_sql *q); /* zero if it is none */
 const void *attn_sql_blob(attn_sql *q, size_t *size);
 bool attn_sql_again(attn_sql *q); /* runs it, and makes it ready for other values */
 attn_status attn_sql_end(attn_sql *q, attn_error *err); /* of the first step that failed */

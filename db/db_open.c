@@ -107,7 +107,7 @@ static attn_status settle(attn_db *db, attn_error *err) {
  * a WAL file is leaving it: so the whole opening is tried again. */
 static attn_status patiently(attn_status (*step)(attn_db *, attn_error *), attn_db *db,
                              attn_error *err) {
-    const struct timespec pause = {0, 5 * 1000 * 1000};
+    const struct timespec pause = {0, 5000000};
     int64_t deadline = attn_db_now() + ATTN_DB_BUSY_MS / 1000;
     for (;;) {
         db->code = SQLITE_OK;

@@ -15,11 +15,12 @@
 #include <sys/statfs.h>
 #include <unistd.h>
 
-static attn_status folder_of(const char *path, char **folder, attn_error *err) {
+/* Allocated; NULL if out of memory. */
+static char *folder_of(const char *path) {
     char *copy = strdup(path);
-    *folder = copy ? strdup(dirname(copy)) : NULL;
+    char *folder = copy ? strdup(dirname(copy)) : NULL;
     free(copy);
-    return *folder ? ATTN_OK : attn_fail_nomem(err);
+    return folder;
 }
 
 static attn_status missing_folder(const char *path, attn_error *err) {
@@ -40,9 +41,10 @@ attn_status attn_db_resolve(const char *path, char **real, attn_error *err) {
     if (lstat(path, &st) == 0)
         return attn_fail(err, ATTN_ERR_IO, "database %s: a link that leads nowhere: %s", path,
                          strerror(errno));
-    char *folder, *whole;
-    ATTN_TRY(folder_of(path, &folder, err));
-    whole = realpath(folder, NULL);
+    char *folder = folder_of(path);
+    if (!folder)
+        return attn_fail_nomem(err);
+    char *whole = realpath(folder, NULL);
     free(folder);
     if (!whole)
         return missing_folder(path, err);
@@ -111,8 +113,9 @@ static attn_status safe_file(const char *path, attn_error *err) {
 
 attn_status attn_db_safe(const char *path, attn_error *err) {
     static const char *const endings[] = {"", "-wal", "-shm", "-journal"};
-    char *name;
-    ATTN_TRY(folder_of(path, &name, err));
+    char *name = folder_of(path);
+    if (!name)
+        return attn_fail_nomem(err);
     attn_status status = safe_file(name, err);
     free(name);
     for (size_t i = 0; status == ATTN_OK && i < sizeof endings / sizeof endings[0]; i++) {
@@ -132,11 +135,8 @@ bool attn_db_on_network(const char *path) {
                                      0x47504653, 0x5346414f, 0x73757245, 0x564c,
                                      0x01161970, 0x7461636f, 0x19830326, 0x786f4256};
     struct statfs fs;
-    char *folder;
-    attn_error ignored = ATTN_ERROR_INIT;
-    if (folder_of(path, &folder, &ignored) != ATTN_OK)
-        return false;
-    int failed = statfs(folder, &fs);
+    char *folder = folder_of(path);
+    int failed = folder ? statfs(folder, &fs) : -1;
     free(folder);
     for (size_t i = 0; !failed && i < sizeof kinds / sizeof kinds[0]; i++)
         if ((uint32_t)fs.f_type == kinds[i])

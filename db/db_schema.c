@@ -6,16 +6,19 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* 0 for a file that is no script. */
 static int64_t script_version(const char *name) {
-    int number, end = 0;
+    static const char folder[] = "migrations/";
+    char *end;
     if (strcmp(name, "schema.sql") == 0)
         return 1;
-    if (sscanf(name, "migrations/%3d.sql%n", &number, &end) != 1 || name[end] || !end)
+    if (strncmp(name, folder, sizeof folder - 1) != 0)
         return 0;
-    return number;
+    long number = strtol(name + sizeof folder - 1, &end, 10);
+    return strcmp(end, ".sql") == 0 && number > 1 ? number : 0;
 }
 
 static const attn_embedded *find_script(const attn_embedded *files, size_t count, int64_t version) {

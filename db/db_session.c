@@ -38,17 +38,19 @@ static void read_line(const char *path, char *text, size_t size) {
 /* Field 22 of /proc/PID/stat, clock ticks since boot; 0 if it cannot be read, -1 if the process
  * has ended and only waits for its parent. */
 static int64_t start_time(int64_t pid) {
-    char path[64], text[1024], state;
-    long long started;
+    enum { STATE = 3, STARTED = 22 };
+    char path[64], text[1024], *rest;
     snprintf(path, sizeof path, "/proc/%" PRId64 "/stat", pid);
     read_line(path, text, sizeof text);
-    const char *rest = strrchr(text, ')'); /* the name may hold anything */
-    if (!rest || sscanf(rest + 1,
-                        " %c %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s "
-                        "%*s %lld",
-                        &state, &started) != 2)
+    char *behind_name = strrchr(text, ')'); /* the name may hold anything */
+    if (!behind_name)
         return 0;
-    return state == 'Z' || state == 'X' ? -1 : started;
+    char *field = strtok_r(behind_name + 1, " ", &rest);
+    if (field && (*field == 'Z' || *field == 'X'))
+        return -1;
+    for (int n = STATE; field && n < STARTED; n++)
+        field = strtok_r(NULL, " ", &rest);
+    return field ? strtoll(field, NULL, 10) : 0;
 }
 
 static void identify(identity *self) {
@@ -75,7 +77,7 @@ static bool is_dead(const identity *self, attn_sql *q) {
     int64_t pid = attn_sql_int(q), started = attn_sql_int(q);
     bool ended = attn_sql_int_or(q, -1) >= 0;
     int64_t seen = attn_sql_int(q);
-    if (!host || !boot || !pids || ended)
+    if (ended)
         return true;
     if (strcmp(boot, self->boot) == 0 && strcmp(pids, self->pids) == 0)
         return !process_lives(pid, started);
@@ -106,8 +108,7 @@ attn_status attn_db_reap(attn_db *db, const char *trial, attn_error *err) {
         char id[ATTN_HASH_TEXT];
         snprintf(id, sizeof id, "%s", attn_sql_text(&q));
         int64_t session = attn_sql_int(&q);
-        bool mine = session != 0 && session == db->session;
-        if (!mine && is_dead(&self, &q))
+        if (session == 0 || (session != db->session && is_dead(&self, &q)))
             status = mark_lost(db, id, err);
     }
     attn_status end = attn_sql_end(&q, err);

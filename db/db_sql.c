@@ -28,7 +28,9 @@ static const fault FAULTS[] = {
     {SQLITE_IOERR_SHMOPEN, ATTN_ERR_DB, NO_LOCKS},
     {SQLITE_IOERR_NOMEM, ATTN_ERR_NOMEM, "out of memory"},
     {SQLITE_BUSY, ATTN_ERR_DB,
-     "locked by another process for more than 30 s: try again when that has ended"},
+     "locked by another process for more than 30 s: try again when that has ended, or if it lies "
+     "on "
+     "a network file system, keep it on a local disk"},
     {SQLITE_LOCKED, ATTN_ERR_DB, "locked by another statement"},
     {SQLITE_PROTOCOL, ATTN_ERR_DB, "locked by other processes: try again when they have ended"},
     {SQLITE_FULL, ATTN_ERR_DB, "the disk is full: free some space, or " ELSEWHERE},
@@ -55,9 +57,22 @@ static const fault *find_fault(int code) {
     return NULL;
 }
 
+/* Cut short within its header, a file of ours is no database to SQLite any more. */
+static bool begins_as_ours(attn_db *db) {
+    static const char magic[] = "SQLite format 3";
+    char start[sizeof magic] = "";
+    sqlite3_file *file = NULL;
+    sqlite3_file_control(db->sql, "main", SQLITE_FCNTL_FILE_POINTER, &file);
+    if (file && file->pMethods) /* a short read fills up with zeros */
+        file->pMethods->xRead(file, start, sizeof magic - 1, 0);
+    return *start && strncmp(start, magic, strlen(start)) == 0;
+}
+
 attn_status attn_db_fail(attn_db *db, int code, attn_error *err) {
-    const fault *f = find_fault(code);
     db->code = code;
+    if (code == SQLITE_NOTADB && begins_as_ours(db))
+        code = SQLITE_CORRUPT;
+    const fault *f = find_fault(code);
     if (!f)
         return attn_fail(err, ATTN_ERR_DB, "database %s: %s", db->path, sqlite3_errmsg(db->sql));
     int number = db->sql ? sqlite3_system_errno(db->sql) : 0;
@@ -138,16 +153,18 @@ double attn_sql_real(attn_sql *q) {
     return null ? NAN : value;
 }
 
-const char *attn_sql_text(attn_sql *q) {
+const char *attn_sql_text_or_null(attn_sql *q) {
     return (const char *)sqlite3_column_text(q->statement, q->column++);
 }
 
+const char *attn_sql_text(attn_sql *q) {
+    const char *text = attn_sql_text_or_null(q);
+    return text ? text : "";
+}
+
 attn_hash attn_sql_hash(attn_sql *q) {
-    const char *text = attn_sql_text(q);
-    attn_hash hash = {0, 0};
-    if (!text || !attn_hash_parse(text, &hash))
-        return (attn_hash){0, 0};
-    return hash;
+    attn_hash hash;
+    return attn_hash_parse(attn_sql_text(q), &hash) ? hash : (attn_hash){0, 0};
 }
 
 const void *attn_sql_blob(attn_sql *q, size_t *size) {

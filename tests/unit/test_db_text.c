@@ -166,10 +166,14 @@ static void test_merge_of_a_copy(void) {
     attn_db *a = make("live.db", 50), *b;
     attn_db_counts counts;
     int64_t n;
-    char command[1200];
+    attn_str bytes = ATTN_STR_INIT;
     CHECK_OK(attn_db_exec(a, "PRAGMA wal_checkpoint(TRUNCATE)", &err), err.line);
-    snprintf(command, sizeof command, "cp %s/live.db %s/copied.db", fixture_folder, fixture_folder);
-    CHECK_EQ_INT(system(command), 0);
+    CHECK_OK(attn_str_read_file(&bytes, fixture_path("live.db"), &err), err.line);
+    FILE *f = fopen(fixture_path("copied.db"), "wb");
+    CHECK_EQ_INT(f ? fwrite(bytes.data, 1, bytes.size, f) : 0, bytes.size);
+    if (f)
+        fclose(f);
+    attn_str_free(&bytes);
     b = fixture_open(fixture_path("copied.db"));
     CHECK_OK(attn_db_exec(b,
                           "UPDATE trial SET outcome = 'lost', ended = 1 WHERE outcome = "
