@@ -70,6 +70,8 @@ static bool too_large(struct judging *j, int64_t head, int64_t row, const char *
                       double bound) {
     char what[96];
     (void)snprintf(what, sizeof what, "%s %.2e, bound %.2e", of, error, bound);
+    j->verdict->error = error;
+    j->verdict->bound = bound;
     return wrong(j, head, row, what);
 }
 

@@ -20,8 +20,8 @@ attn_bounds attn_bounds_of(attn_dtype dtype, double plain);
 
 typedef struct attn_verdict {
     bool right;
-    double error;     /* largest error of a head seen so far, wherever it was */
-    double bound;     /* that it was held against */
+    double error;     /* the largest error of a head, or the one that was too large */
+    double bound;     /* what it was held against */
     char reason[512]; /* one line if not right, else "" */
 } attn_verdict;
 

@@ -26,10 +26,11 @@ static int64_t round_up(int64_t n, int64_t unit) {
     return (n + unit - 1) / unit * unit;
 }
 
-/* How rows of `dim` elements follow each other; unit: elements that alignment asks for. */
+/* How rows of `dim` elements follow each other; unit: elements that alignment asks for; gaps: how
+ * many of them a padded row gets, another number for each tensor. */
 static void set_strides(int64_t stride[3], attn_strides kind, attn_layout layout, int64_t batch,
-                        int64_t heads, int64_t rows, int64_t dim, int64_t unit) {
-    int64_t gap = kind == ATTN_STRIDES_PADDED ? unit : 0;
+                        int64_t heads, int64_t rows, int64_t dim, int64_t unit, int64_t gaps) {
+    int64_t gap = kind == ATTN_STRIDES_PADDED ? unit * gaps : 0;
     int64_t pitch = round_up(dim, unit) + gap;
     if (kind == ATTN_STRIDES_ROW_MAJOR) {
         stride[1] = pitch;
@@ -136,12 +137,12 @@ static attn_status place_inputs(attn_inputs *inputs, attn_error *err) {
         k = q + p->heads_q * t->q_stride[1] * element;
         v = k + p->heads_kv * t->k_stride[1] * element;
     } else {
-        set_strides(t->q_stride, kind, p->layout, p->batch, p->heads_q, p->seq_q, p->head_dim,
-                    unit);
+        set_strides(t->q_stride, kind, p->layout, p->batch, p->heads_q, p->seq_q, p->head_dim, unit,
+                    1);
         set_strides(t->k_stride, kind, p->layout, p->batch, p->heads_kv, p->seq_kv, p->head_dim,
-                    unit);
+                    unit, 2);
         set_strides(t->v_stride, kind, p->layout, p->batch, p->heads_kv, p->seq_kv, p->head_dim_v,
-                    unit);
+                    unit, 3);
         if (kind == ATTN_STRIDES_REPEATED)
             t->k_stride[1] = t->v_stride[0] = 0;
         ATTN_TRY(make_image(inputs, &image[ATTN_IMAGE_Q], p->dtype,
@@ -166,7 +167,7 @@ static attn_status place_outputs(attn_inputs *inputs, attn_error *err) {
     int64_t unit = p->alignment == ATTN_A16 ? 16 / (int64_t)attn_dtype_size(p->dtype) : 1;
     unsigned char *o = NULL, *lse = NULL;
     set_strides(t->o_stride, inputs->spec.strides, p->layout, p->batch, p->heads_q, p->seq_q,
-                p->head_dim_v, unit);
+                p->head_dim_v, unit, 4);
     ATTN_TRY(make_image(inputs, &inputs->image[ATTN_IMAGE_O], p->dtype,
                         extent(t->o_stride, p->batch, p->heads_q, p->seq_q, p->head_dim_v), true,
                         &o, err));

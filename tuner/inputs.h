@@ -15,7 +15,7 @@ typedef enum attn_input_kind {
     ATTN_INPUT_PEAKED, /* one key of each row weighs over 0.9 */
     /* The rest are for hostile problems only. */
     ATTN_INPUT_TIES,      /* all keys of a head are equal */
-    ATTN_INPUT_HUGE,      /* logits are exactly 1, 2 or 3 times the scale */
+    ATTN_INPUT_HUGE,      /* logits rise from key to key by the scale, some by 0 */
     ATTN_INPUT_DENORMAL,  /* every other column of V is denormal */
     ATTN_INPUT_NAN_QUERY, /* one query row of each head is NaN */
     ATTN_INPUT_NAN_KEY    /* one key and value of the first (batch, kv head) are NaN */

@@ -105,7 +105,7 @@ static void key_row(struct filling *f, int64_t b, int64_t h, int64_t r) {
     if (f->inputs->spec.kind == ATTN_INPUT_HUGE) {
         for (int64_t d = 0; d < dim; d++)
             f->row[d] = 0.0F;
-        f->row[0] = 1.0F + (float)attn_random_below(&f->random, 3);
+        f->row[0] = (float)(r % 5 == 1 ? r : r + 1); /* 1 1 3 4 5 6 6 8 ... */
     } else if (f->inputs->spec.kind != ATTN_INPUT_TIES || r == 0) {
         random_row(f, dim, 1.0F); /* ties: the first row again and again */
     }

@@ -180,9 +180,10 @@ attn_status attn_verifier_check(attn_verifier *v, attn_kernel *kernel, const att
     *verdict = begun;
     ATTN_TRY(admits(v, launch, err));
     ATTN_TRY(check_hostile(v, kernel, launch, verdict, err));
-    verdict->error = verdict->bound = 0.0; /* the problem's own errors are what is recorded */
-    if (verdict->right)
+    if (verdict->right) {
+        *verdict = begun; /* the problem's own errors are what is recorded */
         ATTN_TRY(check_repeats(v, kernel, launch, runs, verdict, err));
+    }
     for (int kind = ATTN_INPUT_STD8; verdict->right && kind <= ATTN_INPUT_PEAKED; kind++) {
         attn_proof *proof;
         ATTN_TRY(main_proof(v, (attn_input_kind)kind, launch, &proof, err));

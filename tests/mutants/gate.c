@@ -1,6 +1,6 @@
 /* gate.c: holds variants of a family against the ordinary gate and prints each verdict.
  *
- *     gate [--path DIR] FAMILY PROBLEM [CONFIG...]     the default and these configurations
+ *     gate [--path DIR] FAMILY PROBLEM CONFIG...       the default with these changes ("": none)
  *     gate --random N SEED FAMILY PROBLEM...           N random ones, dealt over the problems
  *
  * Exit code: 0 all are right, 1 at least one is wrong, 2 something else failed. */
@@ -44,7 +44,7 @@ static int gate_config(const cpu_host *host, attn_verifier *verifier, const char
 }
 
 static int usage(void) {
-    fputs("usage: gate [--path DIR] FAMILY PROBLEM [CONFIG...]\n"
+    fputs("usage: gate [--path DIR] FAMILY PROBLEM CONFIG...\n"
           "       gate --random N SEED FAMILY PROBLEM...\n",
           stderr);
     return 2;
@@ -55,14 +55,13 @@ static int gate_configs(const cpu_host *host, const char *family, const char *te
     attn_error err = ATTN_ERROR_INIT;
     attn_problem problem;
     attn_verifier *verifier = NULL;
-    int worst;
+    int worst = 0;
     if (attn_problem_parse(text, &problem, err.line, sizeof err.line) != ATTN_OK ||
         attn_verifier_create(&attn_backend_cpu, host->device, &problem, 1, &verifier, &err) !=
             ATTN_OK) {
         printf("failed: %s\n", err.line);
         return 2;
     }
-    worst = gate_config(host, verifier, family, &problem, "");
     for (int i = 0; i < count; i++) {
         int code = gate_config(host, verifier, family, &problem, configs[i]);
         worst = code > worst ? code : worst;
@@ -80,7 +79,7 @@ int main(int argc, char **argv) {
         path = argv[2];
         at = 3;
     }
-    if (!random && argc - at < 2)
+    if (!random && argc - at < 3)
         return usage();
     cpu_host host;
     int code = 2;
