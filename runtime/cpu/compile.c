@@ -216,59 +216,6 @@ attn_status attn_cpu_target(const attn_device_info *info, const char *options, a
     return status;
 }
 
-/* The rest of the line of `text` that starts with `prefix`; NULL if there is none. */
-static const char *line_after(const char *text, const char *prefix, size_t *length) {
-    for (const char *line = text; line; line = strchr(line, '\n')) {
-        line += *line == '\n';
-        if (strncmp(line, prefix, strlen(prefix)) == 0) {
-            line += strlen(prefix);
-            *length = strcspn(line, "\n");
-            return line;
-        }
-    }
-    return NULL;
-}
-
-/* From the output of `cc -v`, which gcc and clang both give:
- *     Target: x86_64-linux-gnu
- *     gcc version 12.2.0 (Debian 12.2.0-14+deb12u1)        or: Debian clang version 14.0.6 */
-static attn_status read_identity(const char *log, const char *name, attn_str *identity,
-                                 attn_error *err) {
-    size_t target_length = 0, length = 0;
-    const char *target = line_after(log, "Target: ", &target_length);
-    const char *version = strstr(log, " version ");
-    if (!target || !version)
-        return attn_fail(err, ATTN_ERR_NO_TOOL,
-                         "%s does not tell its version as gcc and clang do:\n%s", name, log);
-    while (version > log && version[-1] != '\n')
-        version--;
-    length = strcspn(version, "\n");
-    attn_str_append_bytes(identity, version, length);
-    attn_str_append(identity, " ");
-    attn_str_append_bytes(identity, target, target_length);
-    return identity->failed ? attn_fail_nomem(err) : ATTN_OK;
-}
-
-attn_status attn_cpu_toolchain(const char *language, const char *options, attn_str *identity,
-                               attn_error *err) {
-    const char *const arguments[] = {"-v", NULL};
-    attn_cpu_flags flags = {0};
-    attn_tool tool = {0};
-    attn_str log = ATTN_STR_INIT;
-    (void)language;
-    attn_status status = attn_cpu_flags_parse(options, &flags, err);
-    if (status == ATTN_OK)
-        status = attn_tool_find(flags.compiler, &tool, err);
-    if (status == ATTN_OK)
-        status = attn_tool_run(&tool, arguments, NULL, &log, err);
-    if (status == ATTN_OK)
-        status = read_identity(attn_str_text(&log), tool.word[0], identity, err);
-    attn_str_free(&log);
-    attn_tool_free(&tool);
-    attn_cpu_flags_free(&flags);
-    return status;
-}
-
 void attn_cpu_command(const char *language, const char *options, const char *target,
                       const char *file, attn_str *out) {
     attn_cpu_flags flags = {0};

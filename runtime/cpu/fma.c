@@ -111,6 +111,7 @@ int64_t attn_clock_ns(void) {
 }
 
 double attn_fma_canary(uint32_t usable) {
+    attn_fma_run(usable, 4000); /* cores take a moment to power up their wide units */
     int64_t begin = attn_clock_ns();
     double flops = attn_fma_run(usable, 40000);
     return flops / (double)(attn_clock_ns() - begin);

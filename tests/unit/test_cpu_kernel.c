@@ -230,12 +230,15 @@ static void test_compile_errors(void) {
     CHECK_EQ_INT(leftovers(), 0);
 }
 
-/* The log of warnings is kept, equal builds give equal bytes, and several compile at once. */
+/* The log of warnings is kept, equal builds give equal bytes, and several compile at once. Checks
+ * are for the main thread only. */
 static void *compile_twice(void *result) {
     char *source = kernel_source(9);
-    attn_binary a, b;
-    bool same = compile(source, "-O2 -Wall -Wextra", 4, &a) &&
-                compile(source, "-O2 -Wall -Wextra", 4, &b) && a.size == b.size &&
+    attn_build build = make_build(source, "-O2 -Wall -Wextra", 4);
+    attn_binary a = ATTN_BINARY_INIT, b = ATTN_BINARY_INIT;
+    attn_error err = ATTN_ERROR_INIT;
+    bool same = cpu->compile(&build, &a, &err) == ATTN_OK &&
+                cpu->compile(&build, &b, &err) == ATTN_OK && a.size == b.size &&
                 memcmp(a.data, b.data, a.size) == 0;
     attn_binary_free(&a);
     attn_binary_free(&b);
