@@ -87,8 +87,8 @@ return family {
   },
 
   launch = function(c)
-    local attend = { grid = "tiles", rows = c.GROUPS * c.NV * c.VL, order = c.ORDER,
-      packed = c.PACK_GQA == 1 }
+    local attend = { symbol = "simd_forward", grid = "tiles", rows = c.GROUPS * c.NV * c.VL,
+      order = c.ORDER, packed = c.PACK_GQA == 1 }
     local scratch = { bytes = c.SCRATCH_BYTES, per = "worker" }
     if c.PACK_KV == 0 then return { attend, workspace = { scratch } } end
     return {
