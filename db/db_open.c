@@ -165,6 +165,8 @@ static attn_status open_resolved(attn_db *db, attn_error *err) {
         return attn_fail(err, ATTN_ERR_NOT_FOUND, "database %s: does not exist", db->path);
     switch (db->mode) {
     case ATTN_DB_SYSTEM:
+        if (has_wal(db->path)) /* somebody is writing it after all */
+            return open_for_reading(db, err);
         ATTN_TRY(connect_immutable(db, err));
         return accept_readable(db, err);
     case ATTN_DB_READ:

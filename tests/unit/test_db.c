@@ -1,6 +1,8 @@
 /* test_db.c: the life of trials in one process: claim, end, drop, decide, find. */
 #include "db_fixture.h"
 
+#include "db_internal.h"
+
 static attn_error err;
 
 static attn_claim claim(attn_db *db, int n, int p, attn_trial_id *id, attn_trial_result *result) {
@@ -59,11 +61,27 @@ static void test_finality(void) {
         fixture_run(db, i, 0, rows[i].outcome, 100);
         CHECK_EQ_INT(claim(db, i, 0, &id, &found), rows[i].same_session);
         CHECK_EQ_INT(found.outcome, rows[i].outcome);
+        CHECK_OK(attn_db_session_begin(next, "next", &err), err.line);
         CHECK_EQ_INT(claim(next, i, 0, &id, &found), rows[i].next_session);
         CHECK_EQ_INT(claim(next, i, 1, &id, &found), rows[i].other_problem);
     }
     CHECK_CASE("%s", "");
     attn_db_close(next);
+    attn_db_close(db);
+}
+
+/* A session that began before another one's attempt at it ended need not try again. */
+static void test_side_by_side(void) {
+    attn_db *db = fixture_open(fixture_path("side.db")),
+            *other = fixture_open(fixture_path("side.db"));
+    attn_trial_id id;
+    attn_trial_result found;
+    fixture_run(db, 1, 0, ATTN_OUTCOME_TIMEOUT, 0);
+    CHECK_OK(attn_db_exec(db, "UPDATE session SET begun = begun - 2", &err), err.line);
+    CHECK_EQ_INT(claim(other, 1, 0, &id, &found), ATTN_CLAIM_DONE);
+    CHECK_OK(attn_db_session_begin(other, "later", &err), err.line);
+    CHECK_EQ_INT(claim(other, 1, 0, &id, &found), ATTN_CLAIM_MINE);
+    attn_db_close(other);
     attn_db_close(db);
 }
 
@@ -163,6 +181,7 @@ int main(void) {
     fixture_begin();
     test_claims();
     test_finality();
+    test_side_by_side();
     test_decide();
     test_find();
     fixture_end();

@@ -92,6 +92,14 @@ static void test_reading(void) {
         attn_db_close(db);
     }
     CHECK(access(fixture_path("none.db"), F_OK) != 0);
+    attn_db *writer = fixture_open(fixture_path("read.db")); /* and keeps it open */
+    fixture_run(writer, 7, 0, ATTN_OUTCOME_OK, 100);
+    CHECK_OK(attn_db_open(fixture_path("read.db"), ATTN_DB_SYSTEM, &db, &err), err.line);
+    CHECK_OK(attn_db_find(db, &all, &rows, &err), err.line);
+    CHECK_EQ_INT(rows.count, 4);
+    attn_db_rows_free(&rows);
+    attn_db_close(db);
+    attn_db_close(writer);
 }
 
 static void test_strangers(void) {
