@@ -30,10 +30,6 @@ attn_status attn_fail_prefix(attn_error *err, const char *format, ...) {
     return err->status;
 }
 
-attn_status attn_fail_nomem(attn_error *err) {
-    return attn_fail(err, ATTN_ERR_NOMEM, "%s", attn_status_text(ATTN_ERR_NOMEM));
-}
-
 enum { WORD_MAX = 64 };
 
 /* Levenshtein distance by rows; words over WORD_MAX are far from everything. */
