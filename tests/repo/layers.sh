@@ -15,7 +15,7 @@ function layer(path) {
 function outside(path, header) {
     if (header ~ /^(lua|lauxlib|lualib)\.h$/) return path !~ /^(generator\/gen[a-z_]*\.c|tests\/)/
     if (header == "sqlite3.h") return path !~ /^(db\/[a-z_]*\.c|tests\/)/
-    if (header ~ /^(cuda|nvrtc|nvJitLink|nvml)\.h$/) return path !~ /^(runtime\/cuda\/[a-z_]*\.c|tests\/)/
+    if (header ~ /^(cuda|nvrtc|nvJitLink|nvml)\.h$/) return path !~ /^(runtime\/cuda\/[a-z_]*\.[ch]|tests\/)/
     return 0
 }
 BEGIN {
