@@ -1,0 +1,100 @@
+-- cuda/mma_forward: flash attention on mma.sync tensor cores, for sm_80 and up.
+
+return family {
+  name = "mma_forward", op = "forward", backend = "cuda", template = "cuda/mma_forward.cu",
+  doc = "Online-softmax attention on mma.sync tensor cores; one query tile a block.",
+
+  accepts = function(p, dev)
+    if dev.cc < 80 then return false, "it needs compute capability 8.0" end
+    if not is_half(p.dtype) then return false, "it is for f16 and bf16" end
+    if p.head_dim % 8 ~= 0 or p.head_dim_v % 8 ~= 0 then
+      return false, "head dimensions must be multiples of 8"
+    end
+    return p.head_dim <= 256 and p.head_dim_v <= 256, "head dimensions go up to 256"
+  end,
+
+  params = {
+    { "BLOCK_M", { 16, 32, 64, 128 }, "query rows of a block" },
+    { "WARPS", { 1, 2, 4, 8 }, "warps of a block; each owns 16 or 32 query rows" },
+    { "BLOCK_N", { 16, 32, 48, 64, 96, 128 }, "keys of a tile" },
+    { "STAGES", { 1, 2, 3 }, "buffers of K and V in shared memory" },
+    { "Q_REGISTERS", { true, false }, "keep Q in registers, or read it for each tile of keys" },
+    { "SWIZZLE", { true, false }, "permute the 16-byte pieces of a row against bank conflicts" },
+    { "PAD", { 0, 8, 16 }, "elements behind each row in shared memory, against bank conflicts" },
+    { "COPY", { "async", "plain" }, "cp.async, or loads and stores" },
+    { "EXP", { "exp2", "expf" }, "2^x with log2(e) folded into the scale, or expf" },
+    { "REDUCE", { "shuffle", "shared" }, "a row's maximum by warp shuffles or shared memory" },
+    { "STORE", { "paired", "scalar" }, "16-bit outputs in pairs or one by one" },
+    { "ORDER", { "longest_first", "row" }, "order of the query tiles" },
+    { "MIN_BLOCKS", { 1, 2, 3, 4 }, "blocks a multiprocessor that the registers must allow" },
+  },
+
+  core = {
+    BLOCK_M = { 32, 64, 128 }, WARPS = { 2, 4, 8 }, BLOCK_N = { 32, 64, 128 }, PAD = { 0, 8 },
+    COPY = { "async", "plain" }, EXP = { "exp2" }, REDUCE = { "shuffle" },
+    STORE = { "paired", "scalar" }, ORDER = { "longest_first" }, MIN_BLOCKS = { 1, 2 },
+  },
+
+  derive = function(c, p)
+    c.HEAD_DIM, c.HEAD_DIM_V = p.head_dim, p.head_dim_v
+    c.DK, c.DVP = round_up(p.head_dim, 16), round_up(p.head_dim_v, 16)
+    c.BF16 = p.dtype == "bf16"
+    c.MASKED = p.mask ~= "none"
+    c.LSE = p.lse
+    c.ALIGNED = p.alignment == "a16"
+    c.ROW_TILES = floor_div(c.BLOCK_M, 16 * c.WARPS)
+    -- 32-bit registers of a thread that hold O, and S with the operand made from it
+    c.ACCUMULATORS = c.ROW_TILES * floor_div(c.HEAD_DIM_V, 2)
+    c.SCORES = c.ROW_TILES * floor_div(c.BLOCK_N, 2)
+    c.Q_FRAGMENTS = c.Q_REGISTERS and c.ROW_TILES * floor_div(c.DK, 4) or 0
+    local pitch_k, pitch_v = 2 * (c.DK + c.PAD), 2 * (c.DVP + c.PAD)
+    c.TILE_BYTES = c.BLOCK_M * pitch_k + c.STAGES * c.BLOCK_N * (pitch_k + pitch_v)
+    c.SMEM = c.TILE_BYTES + (c.REDUCE == "shared" and 16 * c.BLOCK_M or 0)
+  end,
+
+  require = {
+    { "each warp owns 16 or 32 rows", { "BLOCK_M", "WARPS" },
+      function(c) return c.BLOCK_M == 16 * c.WARPS or c.BLOCK_M == 32 * c.WARPS end },
+    { "outputs and scores fit the registers", { "BLOCK_M", "WARPS", "BLOCK_N" },
+      function(c) return c.ACCUMULATORS + c.SCORES <= 208 end },
+    { "Q does not fit the registers beside them", { "BLOCK_M", "WARPS", "BLOCK_N", "Q_REGISTERS" },
+      function(c) return c.ACCUMULATORS + c.SCORES + c.Q_FRAGMENTS <= 216 end },
+    { "the permutation is of rows of 64 columns", { "SWIZZLE" },
+      function(c, p) return not c.SWIZZLE or (p.head_dim % 64 == 0 and p.head_dim_v % 64 == 0) end },
+    { "rows are permuted or padded, not both", { "SWIZZLE", "PAD" },
+      function(c) return not c.SWIZZLE or c.PAD == 0 end },
+    { "cp.async needs 16-byte rows", { "COPY" },
+      function(c, p) return p.alignment == "a16" or c.COPY == "plain" end },
+    { "pairs need 4-byte rows", { "STORE" },
+      function(c, p) return p.alignment == "a16" or c.STORE == "scalar" end },
+    { "only copies in the background use several buffers", { "STAGES", "COPY" },
+      function(c) return c.COPY == "async" or c.STAGES <= 2 end },
+    { "tiles fit in shared memory",
+      { "BLOCK_M", "WARPS", "BLOCK_N", "STAGES", "Q_REGISTERS", "PAD", "REDUCE" },
+      function(c, p, dev) return c.SMEM <= dev.smem_optin end },
+    { "the blocks asked for fit a multiprocessor",
+      { "BLOCK_M", "WARPS", "BLOCK_N", "STAGES", "Q_REGISTERS", "PAD", "REDUCE", "MIN_BLOCKS" },
+      function(c, p, dev)
+        local registers = c.ACCUMULATORS + c.SCORES + c.Q_FRAGMENTS + 24
+        return c.MIN_BLOCKS * (c.SMEM + 1024) <= dev.smem_per_sm
+          and c.MIN_BLOCKS * 32 * c.WARPS * registers <= dev.regs_per_sm
+          and c.MIN_BLOCKS * 32 * c.WARPS <= dev.threads_per_sm
+      end },
+  },
+
+  launch = function(c)
+    return { { rows = c.BLOCK_M, grid = "tiles", threads = 32 * c.WARPS, smem = c.SMEM } }
+  end,
+
+  defaults = function(p, dev)
+    local aligned, wide = p.alignment == "a16", math.max(p.head_dim, p.head_dim_v) > 128
+    local swizzle = p.head_dim % 64 == 0 and p.head_dim_v % 64 == 0
+    return {
+      BLOCK_M = 64, WARPS = 4, BLOCK_N = wide and 32 or 64, STAGES = 1,
+      Q_REGISTERS = not wide, SWIZZLE = swizzle, PAD = swizzle and 0 or 8,
+      COPY = aligned and "async" or "plain", EXP = "exp2", REDUCE = "shuffle",
+      STORE = aligned and "paired" or "scalar", MIN_BLOCKS = 1,
+      ORDER = "longest_first",
+    }
+  end,
+}
