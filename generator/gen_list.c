@@ -8,7 +8,7 @@
 
 #include "gen_internal.h"
 
-enum { STEPS_MAX = 500000000 };
+enum { STEPS_MAX = 100000000 };
 
 struct walk {
     attn_space *space;

@@ -40,7 +40,7 @@ end
 -- In the order of the keys (numbers, then strings), so that what is rendered never depends on a
 -- hash.
 function base.pairs(t)
-  if type(t) ~= "table" or getmetatable(t) then
+  if type(t) ~= "table" or getmetatable(t) ~= nil then
     error("pairs walks over plain tables only", 2)
   end
   local keys, n = {}, 0

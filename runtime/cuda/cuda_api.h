@@ -1,9 +1,9 @@
 /* cuda_api.h: the part of the CUDA driver's interface that attntune uses, opened at run time.
  *
  * Written from the driver's documentation so that attntune builds where CUDA is not installed and
- * one binary runs with a GPU and without. Where cuda.h exists, tests/compile/test_cuda_api.c
- * includes this file with ATTN_CUDA_H defined and checks every prototype, struct and constant
- * against it. */
+ * one binary runs with a GPU and without. Where cuda.h exists, tests/compile/cuda_declarations.c
+ * includes it and then this file, with ATTN_CUDA_H defined, and checks every prototype, struct and
+ * constant against it. */
 #ifndef ATTN_CUDA_API_H
 #define ATTN_CUDA_API_H
 
@@ -47,9 +47,7 @@
     XX(CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES, 6)                                                      \
     XX(CU_JIT_LOG_VERBOSE, 12)
 
-#ifdef ATTN_CUDA_H
-#include <cuda.h>
-#else
+#ifndef ATTN_CUDA_H
 enum {
 #define XX(name, value) name = value,
     ATTN_CUDA_CONSTANT_MAP(XX)
@@ -76,7 +74,7 @@ typedef struct CUuuid_st {
     char bytes[16];
 } CUuuid;
 typedef struct CUtensorMap_st {
-    _Alignas(64) uint64_t opaque[16];
+    _Alignas(128) uint64_t opaque[16];
 } CUtensorMap;
 typedef union CUlaunchAttributeValue_union {
     char pad[64];

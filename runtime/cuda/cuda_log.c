@@ -41,6 +41,7 @@ void attn_cuda_read_log(attn_binary *binary) {
         if (registers >= 0) /* a line without the word says that there is none */
             raise_to(&binary->smem, smem < 0 ? 0 : smem);
         raise_to(&binary->spills, number_before(line, length, "bytes spill stores"));
+        raise_to(&binary->spills, number_before(line, length, "bytes lmem")); /* nvJitLink */
         line += length + (line[length] == '\n');
     }
 }

@@ -8,10 +8,7 @@
 
 #include "core/error.h"
 
-#ifdef ATTN_CUDA_H
-#include <nvJitLink.h>
-#include <nvrtc.h>
-#else
+#ifndef ATTN_CUDA_H
 typedef unsigned int nvrtcResult, nvJitLinkResult, nvJitLinkInputType;
 typedef struct _nvrtcProgram *nvrtcProgram;
 typedef struct nvJitLink *nvJitLinkHandle;

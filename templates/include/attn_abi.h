@@ -32,6 +32,12 @@ typedef int32_t attn_i32;
 typedef int64_t attn_i64;
 #endif
 
+#if defined(__CUDACC_RTC__) /* has no offsetof, but the operator that EDG's is made of */
+#define ATTN_OFFSETOF(type, member) __INTADDR__(&((type *)0)->member)
+#else
+#define ATTN_OFFSETOF(type, member) __builtin_offsetof(type, member)
+#endif
+
 #if defined(__cplusplus)
 #define ATTN_ALIGNAS(n) alignas(n)
 #define ATTN_STATIC_ASSERT(cond, text) static_assert(cond, text)
@@ -47,9 +53,9 @@ typedef int64_t attn_i64;
 
 enum { ATTN_WORKSPACE_TERMS = 4, ATTN_TENSOR_MAPS = 4 };
 
-/* A CUtensorMap by another name: 128 bytes, 64-byte aligned. */
+/* A CUtensorMap by another name: 128 bytes, aligned as CUDA 13 aligns it. */
 typedef struct attn_tensor_map {
-    ATTN_ALIGNAS(64) unsigned char bytes[128];
+    ATTN_ALIGNAS(128) unsigned char bytes[128];
 } attn_tensor_map;
 
 /* Strides are in elements, in the order batch, head, row; the last dimension is contiguous.
@@ -89,12 +95,12 @@ typedef struct attn_forward_args {
 } attn_forward_args;
 
 ATTN_STATIC_ASSERT(sizeof(attn_tensor_map) == 128, "tensor maps are 128 bytes");
-ATTN_STATIC_ASSERT(__builtin_offsetof(attn_forward_args, q_stride) == 40, "ABI: q_stride");
-ATTN_STATIC_ASSERT(__builtin_offsetof(attn_forward_args, workspace) == 136, "ABI: workspace");
-ATTN_STATIC_ASSERT(__builtin_offsetof(attn_forward_args, batch) == 168, "ABI: batch");
-ATTN_STATIC_ASSERT(__builtin_offsetof(attn_forward_args, tiles) == 212, "ABI: tiles");
-ATTN_STATIC_ASSERT(__builtin_offsetof(attn_forward_args, scale) == 224, "ABI: scale");
-ATTN_STATIC_ASSERT(__builtin_offsetof(attn_forward_args, map) == 256, "ABI: map");
+ATTN_STATIC_ASSERT(ATTN_OFFSETOF(attn_forward_args, q_stride) == 40, "ABI: q_stride");
+ATTN_STATIC_ASSERT(ATTN_OFFSETOF(attn_forward_args, workspace) == 136, "ABI: workspace");
+ATTN_STATIC_ASSERT(ATTN_OFFSETOF(attn_forward_args, batch) == 168, "ABI: batch");
+ATTN_STATIC_ASSERT(ATTN_OFFSETOF(attn_forward_args, tiles) == 212, "ABI: tiles");
+ATTN_STATIC_ASSERT(ATTN_OFFSETOF(attn_forward_args, scale) == 224, "ABI: scale");
+ATTN_STATIC_ASSERT(ATTN_OFFSETOF(attn_forward_args, map) == 256, "ABI: map");
 ATTN_STATIC_ASSERT(sizeof(attn_forward_args) == 768, "ABI: size");
 
 #endif
