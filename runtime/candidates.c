@@ -186,12 +186,14 @@ static attn_status add_database(struct maker *m, const char *path, attn_db_mode 
     return status;
 }
 
-static attn_status add_default(struct maker *m, const char *family, attn_error *err) {
+/* A family in its default configuration. One that does not accept the class, or does not compile,
+ * is left out. */
+static attn_status add_family(struct maker *m, const char *family, attn_origin origin,
+                              attn_error *err) {
     attn_variant variant = {0};
     attn_str toolchain = ATTN_STR_INIT;
     attn_error problem = ATTN_ERROR_INIT;
-    attn_candidate c = {
-        .exact = ATTN_ORIGIN_DEFAULT, .near = ATTN_ORIGIN_DEFAULT, .expected_ns = NAN};
+    attn_candidate c = {.exact = origin, .near = origin, .expected_ns = NAN};
     attn_status status = render(m, family, m->problem, NULL, &variant, &problem);
     if (status == ATTN_OK)
         status = attn_kernel_rendered(m->device, &variant, &c.loaded, &toolchain, &problem);
@@ -203,30 +205,33 @@ static attn_status add_default(struct maker *m, const char *family, attn_error *
     return status;
 }
 
-static attn_status add_defaults(struct maker *m, attn_error *err) {
+/* The families of the backend: those that are tuned, or the references. */
+static attn_status add_families(struct maker *m, bool reference, attn_error *err) {
     attn_gen *gen;
-    if (m->effort == ATTN_CACHED)
-        return ATTN_OK;
-    if (attn_context_gen(m->ctx, &gen, &m->failure) != ATTN_OK)
+    attn_origin origin = reference ? ATTN_ORIGIN_REFERENCE : ATTN_ORIGIN_DEFAULT;
+    if (m->effort == ATTN_CACHED || attn_context_gen(m->ctx, &gen, &m->failure) != ATTN_OK)
         return ATTN_OK;
     for (size_t i = 0; i < attn_gen_family_count(gen); i++) {
         attn_family_info family;
         attn_error problem = ATTN_ERROR_INIT;
         if (attn_gen_family(gen, attn_gen_family_name(gen, i), &family, &problem) != ATTN_OK)
             m->failure = problem;
-        else if (!family.reference && strcmp(family.backend, m->device->backend->name) == 0)
-            ATTN_TRY(add_default(m, family.name, err));
+        else if (family.reference == reference &&
+                 strcmp(family.backend, m->device->backend->name) == 0)
+            ATTN_TRY(add_family(m, family.name, origin, err));
     }
     return ATTN_OK;
 }
 
+/* The last resort: compiled into the library where the backend can do that, else a family. */
 static attn_status add_reference(struct maker *m, attn_error *err) {
     attn_candidate c = {
         .exact = ATTN_ORIGIN_REFERENCE, .near = ATTN_ORIGIN_REFERENCE, .expected_ns = NAN};
-    attn_error problem = ATTN_ERROR_INIT;
-    if (attn_kernel_reference(m->device, &c.loaded, &problem) != ATTN_OK)
-        return ATTN_OK; /* not every backend has one */
     char family[32];
+    if (!m->device->backend->reference)
+        return add_families(m, true, err);
+    if (attn_kernel_reference(m->device, &c.loaded, &m->failure) != ATTN_OK)
+        return ATTN_OK;
     (void)snprintf(family, sizeof family, "%s/reference_forward", m->device->backend->name);
     return add(m, family, "", c, err);
 }
@@ -234,7 +239,7 @@ static attn_status add_reference(struct maker *m, attn_error *err) {
 static attn_status gather(struct maker *m, attn_error *err) {
     ATTN_TRY(add_database(m, m->ctx->user_path, ATTN_DB_READ, err));
     ATTN_TRY(add_database(m, m->ctx->system_path, ATTN_DB_SYSTEM, err));
-    ATTN_TRY(add_defaults(m, err));
+    ATTN_TRY(add_families(m, false, err));
     ATTN_TRY(add_reference(m, err));
     if (m->entry)
         return ATTN_OK;
