@@ -50,6 +50,7 @@ static int raise_over(lua_State *L, attn_over over) {
     attn_lua *lua = self(L);
     lua_Debug at;
     lua->over = over;
+    lua->raised = true;
     for (int level = 0; !lua->where[0] && lua_getstack(L, level, &at); level++) {
         lua_getinfo(L, "Sl", &at);
         if (at.currentline > 0 && strncmp(at.short_src, "lua/", 4) != 0)
@@ -179,6 +180,7 @@ attn_status attn_lua_run(attn_lua *lua, int (*body)(lua_State *), void *data, co
     attn_status st = ATTN_OK;
     lua->work = 0;
     lua->over = ATTN_OVER_NONE;
+    lua->raised = false;
     lua->where[0] = '\0';
     lua_settop(L, 0);
     lua_pushcfunction(L, body);
@@ -186,7 +188,7 @@ attn_status attn_lua_run(attn_lua *lua, int (*body)(lua_State *), void *data, co
     int outcome = lua_pcall(L, 1, 0, 0);
     if (outcome != LUA_OK) {
         /* An allocation may have failed once, and not again after a collection. */
-        if (!lua->where[0] && lua->over != ATTN_OVER_WORK && !is_memory_error(L, outcome))
+        if (!lua->raised && !is_memory_error(L, outcome))
             lua->over = ATTN_OVER_NONE;
         st = explain(lua, what, err);
         lua_settop(L, 0);

@@ -5,6 +5,7 @@
 #ifndef ATTN_GEN_LUA_H
 #define ATTN_GEN_LUA_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "gen_files.h"
@@ -25,6 +26,7 @@ typedef struct attn_lua {
     uint64_t work;     /* of this call: instructions, and bytes allocated / 8 */
     uint64_t work_max;
     attn_over over; /* which bound this call met */
+    bool raised;    /* by us, not by an allocation that failed */
     char where[96]; /* "file:line" where it met it, if that is known */
 } attn_lua;
 
