@@ -32,6 +32,7 @@ typedef struct attn_cli {
     attn_device_info *device; /* the chosen ones */
     size_t devices;
     attn_problem *problem;
+    const char **meant; /* the backend that each problem is meant for, by name; NULL: all */
     size_t problems;
     int stop_fd; /* -1: signals end the program at once */
 } attn_cli;
@@ -86,9 +87,13 @@ int attn_cli_stop(attn_cli *cli);
 /* cli->gen, with the folders of --path or ATTNTUNE_PATH. */
 int attn_cli_gen(attn_cli *cli);
 
-/* cli->problem of these words: problems, @FILE (one a line, '#' begins a comment) or @- (standard
- * input); each problem once. */
+/* cli->problem of these words: problems, @FILE or @- (standard input), in the form of
+ * generator/shapes: one a line, '#' begins a comment, [cpu] what is meant for one backend. Each
+ * problem once. */
 int attn_cli_problems(attn_cli *cli, const char *const *words, size_t count);
+
+/* Is problem number i meant for that device? */
+bool attn_cli_meant(const attn_cli *cli, size_t i, const attn_device_info *device);
 
 /* cli->problem of a shape file of the generator: "shapes/quick.txt". */
 int attn_cli_shapes(attn_cli *cli, const char *name);

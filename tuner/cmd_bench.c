@@ -57,36 +57,51 @@ static entry *add_entry(bench *b, const char *label) {
     return e;
 }
 
-/* Renders, builds and proves. What is wrong with the variant is in its result. */
-static attn_status prepare(bench *b, entry *e, const char *family, const char *config,
-                           const attn_binary *binary, attn_error *err) {
-    attn_status status = attn_render_chosen(b->cli->gen, family, b->problem, b->device, &config,
-                                            config ? 1 : 0, &e->variant, err);
-    if (status == ATTN_OK)
-        status = attn_lab_add(b->lab, &e->variant, binary, &e->slot, &e->result, err);
-    else if (status == ATTN_ERR_NOT_ACCEPTED || status == ATTN_ERR_INVALID ||
-             status == ATTN_ERR_TEMPLATE) {
-        e->result.outcome = ATTN_OUTCOME_PRUNED;
-        (void)snprintf(e->result.error, sizeof e->result.error, "%.*s", ATTN_TRIAL_ERROR - 1,
-                       err->line);
-        e->variant.family = strdup(family);
-        e->variant.config = config ? strdup(config) : NULL;
-        return ATTN_OK;
-    }
+/* Builds (or takes the binary of `row`, if it is what would be built) and proves the variant. */
+static attn_status add_to_lab(bench *b, entry *e, const attn_db_row *row, attn_error *err) {
+    attn_binary binary = ATTN_BINARY_INIT;
+    attn_error ignored = ATTN_ERROR_INIT;
+    attn_db *const databases[] = {b->cli->db, b->cli->system};
+    bool stored = false;
+    if (row && attn_hash_equal(row->variant.hash, e->variant.hash))
+        for (size_t i = 0; i < 2 && !stored; i++)
+            stored = databases[i] &&
+                     attn_db_binary_get(databases[i], row->build, &binary, &ignored) == ATTN_OK;
+    attn_status status =
+        attn_lab_add(b->lab, &e->variant, stored ? &binary : NULL, &e->slot, &e->result, err);
+    attn_binary_free(&binary);
     e->ready = status == ATTN_OK && e->result.outcome == ATTN_OUTCOME_OK;
     return status;
 }
 
-/* The winner that is stored: by its own binary if there is one and its source is today's. */
+/* Renders the variant and puts it into the lab. What is wrong with it is in its result. */
+static attn_status prepare(bench *b, entry *e, const char *family, const char *config,
+                           const attn_db_row *row, attn_error *err) {
+    attn_status status = attn_render_chosen(b->cli->gen, family, b->problem, b->device, &config,
+                                            config ? 1 : 0, &e->variant, err);
+    if (status == ATTN_OK)
+        return add_to_lab(b, e, row, err);
+    if (status != ATTN_ERR_NOT_ACCEPTED && status != ATTN_ERR_INVALID &&
+        status != ATTN_ERR_TEMPLATE && status != ATTN_ERR_NOT_FOUND)
+        return status;
+    e->result.outcome = ATTN_OUTCOME_PRUNED;
+    (void)snprintf(e->result.error, sizeof e->result.error, "%.*s", ATTN_TRIAL_ERROR - 1,
+                   err->line);
+    *err = (attn_error)ATTN_ERROR_INIT;
+    e->variant.family = strdup(family);
+    e->variant.config = config ? strdup(config) : NULL;
+    return ATTN_OK;
+}
+
+/* The winner that is stored. */
 static attn_status add_winner(bench *b, attn_error *err) {
     attn_db_rows rows;
     ATTN_TRY(attn_cli_winner(b->cli, b->problem, b->device, &rows, err));
     attn_status status = ATTN_OK;
     entry *e = rows.count ? add_entry(b, "winner") : NULL;
-    if (e) {
-        const attn_variant *variant = &rows.row[0].variant;
-        status = prepare(b, e, variant->family, variant->config, NULL, err);
-    }
+    if (e)
+        status = prepare(b, e, rows.row[0].variant.family, rows.row[0].variant.config, &rows.row[0],
+                         err);
     attn_db_rows_free(&rows);
     return status;
 }
@@ -267,6 +282,8 @@ static int bench_device(bench *b) {
     if (attn_lab_open(&options, &b->lab, &err) != ATTN_OK)
         return attn_failure(&err);
     for (size_t p = 0; p < b->cli->problems && !attn_stop_signal(b->cli->stop_fd); p++) {
+        if (!attn_cli_meant(b->cli, p, b->device))
+            continue;
         b->problem = &b->cli->problem[p];
         err = (attn_error)ATTN_ERROR_INIT;
         (void)bench_problem(b, &err);

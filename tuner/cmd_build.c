@@ -13,8 +13,8 @@ attn_status attn_render_chosen(attn_gen *gen, const char *family, const attn_pro
     attn_status status = attn_space_default(space, &config, err);
     for (size_t i = 0; i < texts && status == ATTN_OK; i++)
         status = attn_config_parse(space, text[i], &config, err);
-    if (status == ATTN_OK)
-        status = attn_space_check(space, &config, err);
+    if (status == ATTN_OK && attn_space_check(space, &config, err) != ATTN_OK)
+        status = attn_fail_prefix(err, "%s", family);
     if (status == ATTN_OK)
         status = attn_space_render(space, &config, variant, err);
     attn_space_close(space);

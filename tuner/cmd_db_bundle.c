@@ -121,7 +121,8 @@ static int write_bundle(attn_cli *cli) {
     attn_str_free(&part);
     if (status != ATTN_OK)
         return attn_failure(&err);
-    attn_say("%s: %zu winners, %zu with their binaries", cli->args.output, winners, added);
+    attn_say("%s: %zu winner%s, %zu with binaries", cli->args.output, winners,
+             winners == 1 ? "" : "s", added);
     return ATTN_EXIT_OK;
 }
 

@@ -4,11 +4,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "progress.h"
 
 typedef struct run {
-    const attn_cli *cli;
     const attn_tune_options *options; /* as the verb made them */
     attn_progress progress;
 } run;
@@ -30,10 +30,6 @@ void attn_tune_options_from(const attn_cli *cli, attn_tune_options *options) {
         .gen = cli->gen,
         .db = cli->db,
         .system = cli->system,
-        .problems = cli->problem,
-        .problem_count = cli->problems,
-        .devices = cli->device,
-        .device_count = cli->devices,
         .budget_s = args->budget_s,
         .quick = args->quick,
         .search = args->search,
@@ -54,11 +50,7 @@ void attn_tune_options_from(const attn_cli *cli, attn_tune_options *options) {
 
 static void on_progress(void *user, const attn_tune_progress *report) {
     run *r = user;
-    for (size_t i = 0; i < r->cli->devices; i++)
-        if (attn_hash_equal(attn_device_hash(&r->cli->device[i]),
-                            attn_device_hash(report->device)) &&
-            r->cli->device[i].ordinal == report->device->ordinal)
-            attn_progress_show(&r->progress, i, report);
+    attn_progress_show(&r->progress, report);
 }
 
 static void on_note(void *user, const char *line) {
@@ -84,15 +76,67 @@ static void on_trial(void *user, const attn_tune_trial *trial) {
     attn_str_free(&line);
 }
 
-int attn_run_tuner(attn_cli *cli, const attn_tune_options *options, attn_tune_result *result) {
+int attn_run_tuner(attn_cli *cli, const attn_tune_options *options, attn_run_done *done,
+                   void *user) {
     attn_error err = ATTN_ERROR_INIT;
     attn_tune_options own = *options;
-    run r = {.cli = cli, .options = options};
-    memset(result, 0, sizeof *result);
-    if (attn_progress_open(&r.progress, cli->devices, &err) != ATTN_OK)
-        return attn_failure(&err);
+    attn_tune_result result = {0};
+    run r = {.options = options};
+    attn_progress_open(&r.progress);
+    own.stop_fd = cli->stop_fd;
     own.events = (attn_tune_events){on_progress, on_trial, on_note, &r};
-    (void)attn_tune_run(&own, result, &err);
+    attn_status status = attn_tune_run(&own, &result, &err);
     attn_progress_close(&r.progress);
-    return attn_failure(&err);
+    int code = attn_failure(&err);
+    if (status == ATTN_OK || result.count > 0) {
+        int found = done(user, options, &result);
+        code = code ? code : found;
+    }
+    if (result.signal)
+        code = ATTN_EXIT_SIGNAL + result.signal;
+    attn_tune_result_free(&result);
+    return code;
+}
+
+static size_t count_meant(const attn_cli *cli, size_t from_device) {
+    size_t count = 0;
+    for (size_t d = from_device; d < cli->devices; d++)
+        for (size_t p = 0; p < cli->problems; p++)
+            count += attn_cli_meant(cli, p, &cli->device[d]);
+    return count;
+}
+
+static double seconds_now(void) {
+    struct timespec t;
+    (void)clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+int attn_run_tuner_on_all(attn_cli *cli, const attn_tune_options *options, attn_run_done *done,
+                          void *user) {
+    const double end = seconds_now() + options->budget_s;
+    int code = ATTN_EXIT_OK;
+    attn_problem *problem = calloc(cli->problems + 1, sizeof *problem);
+    if (!problem)
+        return attn_failure_nomem();
+    for (size_t d = 0; d < cli->devices && code < ATTN_EXIT_SIGNAL; d++) {
+        attn_tune_options own = *options;
+        own.devices = &cli->device[d];
+        own.device_count = 1;
+        own.problems = problem;
+        for (size_t p = 0; p < cli->problems; p++)
+            if (attn_cli_meant(cli, p, &cli->device[d]))
+                problem[own.problem_count++] = cli->problem[p];
+        if (own.problem_count == 0)
+            continue;
+        if (options->budget_s > 0) {
+            double share =
+                (end - seconds_now()) * (double)own.problem_count / (double)count_meant(cli, d);
+            own.budget_s = share > 1e-3 ? share : 1e-3; /* 0 would be the default */
+        }
+        int step = attn_run_tuner(cli, &own, done, user);
+        code = code == ATTN_EXIT_OK || step >= ATTN_EXIT_SIGNAL ? step : code;
+    }
+    free(problem);
+    return code;
 }

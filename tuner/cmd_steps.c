@@ -131,34 +131,72 @@ int attn_cli_check_config(attn_cli *cli, const char *family, const char *config)
 
 /*-*** Problems **************************************************/
 
-static int add_problem(attn_cli *cli, const attn_problem *problem) {
+bool attn_cli_meant(const attn_cli *cli, size_t i, const attn_device_info *device) {
+    return !cli->meant[i] || strcmp(cli->meant[i], device->backend) == 0;
+}
+
+static int add_problem(attn_cli *cli, const attn_problem *problem, const char *meant) {
     for (size_t i = 0; i < cli->problems; i++)
-        if (attn_hash_equal(attn_problem_hash(problem), attn_problem_hash(&cli->problem[i])))
+        if (attn_hash_equal(attn_problem_hash(problem), attn_problem_hash(&cli->problem[i])) &&
+            (!cli->meant[i] || cli->meant[i] == meant))
             return ATTN_EXIT_OK;
     attn_problem *more = realloc(cli->problem, (cli->problems + 1) * sizeof *more);
-    if (!more)
+    if (more)
+        cli->problem = more;
+    const char **more_meant = realloc(cli->meant, (cli->problems + 1) * sizeof *more_meant);
+    if (more_meant)
+        cli->meant = more_meant;
+    if (!more || !more_meant)
         return attn_failure_nomem();
-    cli->problem = more;
+    cli->meant[cli->problems] = meant;
     cli->problem[cli->problems++] = *problem;
     return ATTN_EXIT_OK;
 }
 
-/* One problem a line; '#' begins a comment. Changes text. */
+/* "[cpu]", "[all]": sets *meant to the backend's name, NULL for all. */
+static int read_section(char *line, const char *place, const char **meant) {
+    const char *names[16] = {"all"};
+    size_t count = 1, size = strlen(line);
+    for (size_t i = 0; attn_backends[i] && count < 16; i++)
+        names[count++] = attn_backends[i]->name;
+    line[size - 1] = line[size - 1] == ']' ? '\0' : line[size - 1];
+    for (size_t i = 0; i < count; i++) {
+        *meant = i ? names[i] : NULL;
+        if (strcmp(line + 1, names[i]) == 0)
+            return ATTN_EXIT_OK;
+    }
+    const char *near = attn_nearest_word(line + 1, names, count);
+    return attn_misuse("%s: there is no backend %s%s%s%s", place, line + 1,
+                       near ? "; did you mean [" : "; [all] is for every device", near ? near : "",
+                       near ? "]?" : "");
+}
+
+static char *trim(char *line) {
+    line[strcspn(line, "#")] = '\0';
+    line += strspn(line, " \t\r");
+    for (size_t n = strlen(line); n && strchr(" \t\r", line[n - 1]); n--)
+        line[n - 1] = '\0';
+    return line;
+}
+
+/* Lines of a shape file, which are changed. */
 static int add_lines(attn_cli *cli, char *text, const char *name) {
-    char reason[512];
+    const char *meant = NULL;
+    char reason[512], place[512];
     attn_problem problem;
     int number = 0;
     for (char *rest = text, *line; (line = strsep(&rest, "\n"));) {
-        number++;
-        line[strcspn(line, "#")] = '\0';
-        line += strspn(line, " \t\r");
-        for (size_t n = strlen(line); n && strchr(" \t\r", line[n - 1]); n--)
-            line[n - 1] = '\0';
+        (void)snprintf(place, sizeof place, "%s:%d", name, ++number);
+        line = trim(line);
         if (!line[0])
             continue;
+        if (line[0] == '[') {
+            ATTN_STEP(read_section(line, place, &meant));
+            continue;
+        }
         if (attn_problem_parse(line, &problem, reason, sizeof reason) != ATTN_OK)
-            return attn_misuse("%s:%d: %s", name, number, reason);
-        ATTN_STEP(add_problem(cli, &problem));
+            return attn_misuse("%s: %s", place, reason);
+        ATTN_STEP(add_problem(cli, &problem, meant));
     }
     return ATTN_EXIT_OK;
 }
@@ -206,7 +244,7 @@ int attn_cli_problems(attn_cli *cli, const char *const *words, size_t count) {
         }
         if (attn_problem_parse(words[i], &problem, reason, sizeof reason) != ATTN_OK)
             return attn_misuse("%s", reason);
-        ATTN_STEP(add_problem(cli, &problem));
+        ATTN_STEP(add_problem(cli, &problem, NULL));
     }
     return ATTN_EXIT_OK;
 }

@@ -142,6 +142,7 @@ void attn_cli_close(attn_cli *cli) {
     attn_probed_free(&cli->probed);
     free(cli->device);
     free(cli->problem);
+    free(cli->meant);
     attn_args_free(&cli->args);
     attn_str_free(&cli->out);
 }

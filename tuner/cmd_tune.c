@@ -23,19 +23,33 @@ static const attn_column columns[] = {
     {"reason", ATTN_TEXT}, /* why there is no winner */
 };
 
-static const char *search_word(const attn_tune_summary *s) {
+static const char *search_word(const attn_tune_summary *s, const attn_tune_options *options) {
+    if (options->dry_run)
+        return NULL;
     return s->resumed ? "resumed" : s->complete ? "complete" : "stopped";
 }
 
-static void add_row(const attn_cli *cli, const attn_tune_result *result, const attn_tune_summary *s,
-                    attn_report *report) {
+/* The report of the run, device after device. */
+typedef struct tune_run {
+    const attn_cli *cli;
+    attn_report report;
+    size_t asked, without; /* problems, and those without a winner */
+} tune_run;
+
+static void add_place(tune_run *run, const attn_tune_options *options, size_t problem) {
     char text[ATTN_PROBLEM_TEXT], device[32];
-    const attn_problem *problem = &cli->problem[s->problem];
-    double gflops = s->family ? attn_problem_flops(problem) / s->ns : NAN;
-    bool shares = s->complete && s->outcome[ATTN_OUTCOME_OK] > 0;
-    attn_device_label(&cli->device[s->device], device, sizeof device);
-    attn_report_text(report, device);
-    attn_report_text(report, attn_problem_text(problem, text));
+    attn_device_label(options->devices, device, sizeof device);
+    attn_report_text(&run->report, device);
+    attn_report_text(&run->report, attn_problem_text(&options->problems[problem], text));
+}
+
+static void add_row(tune_run *run, const attn_tune_options *options, const attn_tune_result *result,
+                    const attn_tune_summary *s) {
+    attn_report *report = &run->report;
+    double gflops = s->family ? attn_problem_flops(&options->problems[s->problem]) / s->ns : NAN;
+    bool shares = s->complete && options->search && /* others try good variants more often */
+                  strcmp(options->search, "exhaustive") == 0;
+    add_place(run, options, s->problem);
     attn_report_number(report, s->family ? s->ns * 1e-6 : NAN);
     attn_report_number(report, gflops);
     attn_report_number(report, 100 * gflops / result->peak[s->device]);
@@ -44,50 +58,36 @@ static void add_row(const attn_cli *cli, const attn_tune_result *result, const a
     attn_report_number(report, (double)s->candidates);
     for (size_t i = 0; i < ATTN_SHARES; i++)
         attn_report_number(report, shares ? 100 * s->share[i] : NAN);
-    attn_report_text(report, search_word(s));
+    attn_report_text(report, search_word(s, options));
     attn_report_text(report, s->family);
     attn_report_text(report, s->config);
     attn_report_text(report, s->family ? NULL : s->reason);
 }
 
-/* Problems that the run did not come to, since its budget or a signal ended it. */
-static void add_missed(const attn_cli *cli, const attn_tune_result *result, attn_report *report) {
-    char text[ATTN_PROBLEM_TEXT], device[32];
-    for (size_t d = 0; d < cli->devices; d++) {
-        attn_device_label(&cli->device[d], device, sizeof device);
-        for (size_t p = 0; p < cli->problems; p++) {
-            bool met = false;
-            for (size_t i = 0; i < result->count && !met; i++)
-                met = result->summary[i].device == d && result->summary[i].problem == p;
-            if (met)
-                continue;
-            attn_report_text(report, device);
-            attn_report_text(report, attn_problem_text(&cli->problem[p], text));
-            for (size_t c = 2; c + 1 < ATTN_COLUMNS(columns); c++)
-                attn_report_text(report, NULL);
-            attn_report_text(report, result->signal ? "the run was interrupted before it"
-                                                    : "the budget ended before it");
-        }
-    }
+/* A problem that the run did not come to. */
+static void add_missed(tune_run *run, const attn_tune_options *options, size_t problem,
+                       const char *reason) {
+    add_place(run, options, problem);
+    for (size_t c = 2; c + 1 < ATTN_COLUMNS(columns); c++)
+        attn_report_text(&run->report, NULL);
+    attn_report_text(&run->report, reason);
 }
 
-/* Prints what came of it; the number of problems without a winner. */
-static int print_result(attn_cli *cli, const attn_tune_result *result) {
-    attn_error err = ATTN_ERROR_INIT;
-    attn_report report;
-    size_t without = cli->devices * cli->problems;
-    attn_report_begin(&report, (attn_format)cli->args.format, columns, ATTN_COLUMNS(columns));
+static int add_result(void *user, const attn_tune_options *options,
+                      const attn_tune_result *result) {
+    tune_run *run = user;
+    size_t before = run->without;
+    run->asked += options->problem_count;
+    run->without += options->problem_count;
     for (size_t i = 0; i < result->count; i++) {
-        add_row(cli, result, &result->summary[i], &report);
-        without -= result->summary[i].family != NULL;
+        add_row(run, options, result, &result->summary[i]);
+        run->without -= result->summary[i].family != NULL;
     }
-    add_missed(cli, result, &report);
-    if (attn_report_end(&report, &cli->out, &err) != ATTN_OK)
-        return attn_failure(&err);
-    if (without == 0 || cli->args.dry_run)
-        return ATTN_EXIT_OK;
-    attn_say("%zu of %zu without a winner", without, cli->devices * cli->problems);
-    return ATTN_EXIT_FOUND;
+    for (size_t i = result->count; i < options->problem_count; i++)
+        add_missed(run, options, i,
+                   result->signal ? "the run was interrupted before it"
+                                  : "the run ended before it");
+    return run->without > before && !options->dry_run ? ATTN_EXIT_FOUND : ATTN_EXIT_OK;
 }
 
 static int tune_problems(attn_cli *cli) {
@@ -97,8 +97,9 @@ static int tune_problems(attn_cli *cli) {
 }
 
 int attn_cmd_tune(attn_cli *cli) {
+    attn_error err = ATTN_ERROR_INIT;
     attn_tune_options options;
-    attn_tune_result result;
+    tune_run run = {.cli = cli};
     ATTN_STEP(attn_cli_gen(cli));
     ATTN_STEP(tune_problems(cli));
     ATTN_STEP(attn_cli_only_family(cli));
@@ -107,12 +108,15 @@ int attn_cmd_tune(attn_cli *cli) {
     ATTN_STEP(attn_cli_db(cli, ATTN_DB_WRITE, NULL));
     ATTN_STEP(attn_cli_system(cli));
     attn_tune_options_from(cli, &options);
-    int failed = attn_run_tuner(cli, &options, &result);
-    int code = failed && result.count == 0 ? failed : print_result(cli, &result);
-    if (result.signal)
-        code = ATTN_EXIT_SIGNAL + result.signal;
-    else if (failed)
-        code = failed;
-    attn_tune_result_free(&result);
+    attn_report_begin(&run.report, (attn_format)cli->args.format, columns, ATTN_COLUMNS(columns));
+    int code = attn_run_tuner_on_all(cli, &options, add_result, &run);
+    if (attn_report_end(&run.report, &cli->out, &err) != ATTN_OK)
+        return attn_failure(&err);
+    if (run.asked == 0 && code == ATTN_EXIT_OK) {
+        attn_say("no default problem is meant for the devices here: name one");
+        return ATTN_EXIT_FOUND;
+    }
+    if (run.without > 0 && !cli->args.dry_run)
+        attn_say("%zu of %zu without a winner", run.without, run.asked);
     return code;
 }

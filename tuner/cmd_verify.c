@@ -32,28 +32,24 @@ static void on_trial(void *user, const attn_tune_trial *trial) {
     attn_report_text(&run->report, right ? NULL : trial->result->error);
 }
 
-/* Runs it and says what did not come to a verdict. */
-static int verify(attn_cli *cli, const attn_tune_options *options) {
-    attn_tune_result result;
+/* Says what did not come to a verdict. */
+static int say_result(void *user, const attn_tune_options *options,
+                      const attn_tune_result *result) {
     char text[ATTN_PROBLEM_TEXT];
-    int code = attn_run_tuner(cli, options, &result);
-    for (size_t i = 0; i < result.count; i++) {
-        const attn_tune_summary *s = &result.summary[i];
+    int code = ATTN_EXIT_OK;
+    (void)user;
+    for (size_t i = 0; i < result->count; i++) {
+        const attn_tune_summary *s = &result->summary[i];
         if (s->status == ATTN_OK || s->tried > 0)
             continue;
         attn_say("%s: %s", attn_problem_text(&options->problems[s->problem], text),
                  s->reason ? s->reason : attn_status_text(s->status));
-        code = code ? code : ATTN_EXIT_FOUND;
-    }
-    if (code == ATTN_EXIT_OK && !result.signal &&
-        result.count < options->problem_count * options->device_count) {
-        attn_say("the budget ended before all problems were verified");
         code = ATTN_EXIT_FOUND;
     }
-    if (result.signal)
-        code = ATTN_EXIT_SIGNAL + result.signal;
-    attn_tune_result_free(&result);
-    return code;
+    if (result->signal || result->count == options->problem_count)
+        return code;
+    attn_say("the budget ended before all problems were verified");
+    return ATTN_EXIT_FOUND;
 }
 
 static int verify_winner(attn_cli *cli, const attn_tune_options *all, size_t problem,
@@ -75,7 +71,7 @@ static int verify_winner(attn_cli *cli, const attn_tune_options *all, size_t pro
     options.problem_count = options.device_count = 1;
     options.family = rows.row[0].variant.family;
     options.config = rows.row[0].variant.config;
-    code = verify(cli, &options);
+    code = attn_run_tuner(cli, &options, say_result, NULL);
     attn_db_rows_free(&rows);
     return code;
 }
@@ -84,6 +80,8 @@ static int verify_winners(attn_cli *cli, const attn_tune_options *options) {
     int code = ATTN_EXIT_OK;
     for (size_t d = 0; d < cli->devices; d++)
         for (size_t p = 0; p < cli->problems && code < ATTN_EXIT_SIGNAL; p++) {
+            if (!attn_cli_meant(cli, p, &cli->device[d]))
+                continue;
             int step = verify_winner(cli, options, p, d);
             code = step ? step : code;
         }
@@ -125,7 +123,8 @@ int attn_cmd_verify(attn_cli *cli) {
     options.events.trial = on_trial;
     options.events.user = &run;
     attn_report_begin(&run.report, (attn_format)cli->args.format, columns, ATTN_COLUMNS(columns));
-    int code = cli->args.winner ? verify_winners(cli, &options) : verify(cli, &options);
+    int code = cli->args.winner ? verify_winners(cli, &options)
+                                : attn_run_tuner_on_all(cli, &options, say_result, NULL);
     if (attn_report_end(&run.report, &cli->out, &err) != ATTN_OK)
         return attn_failure(&err);
     attn_say("%zu variant%s right, %zu not", run.right, run.right == 1 ? "" : "s", run.other);

@@ -1,4 +1,4 @@
-/* progress.h: the line that a running tune shows for each device on stderr. */
+/* progress.h: the line that a running tune shows on stderr. */
 #ifndef ATTN_PROGRESS_H
 #define ATTN_PROGRESS_H
 
@@ -7,24 +7,20 @@
 enum { ATTN_PROGRESS_LINE = 512 };
 
 typedef struct attn_progress {
-    bool terminal; /* lines are redrawn in place; else one is added now and then */
-    size_t devices;
-    char (*line)[ATTN_PROGRESS_LINE]; /* what each device shows */
-    double *next_s;                   /* not a terminal: when the device's next line is due */
-    size_t drawn;                     /* lines on the terminal below which the cursor stands */
-    double start_s;
+    bool terminal; /* the line is redrawn in place; else one is added now and then */
+    bool drawn;
+    double next_s; /* not a terminal: when the next line is due */
+    char line[ATTN_PROGRESS_LINE];
 } attn_progress;
 
-/* ERR_NOMEM. Lines begin to be shown with the first report. */
-attn_status attn_progress_open(attn_progress *progress, size_t devices, attn_error *err);
+void attn_progress_open(attn_progress *progress);
 
-/* A report on the device with that index. */
-void attn_progress_show(attn_progress *progress, size_t device, const attn_tune_progress *report);
+void attn_progress_show(attn_progress *progress, const attn_tune_progress *report);
 
-/* Prints a line above those that are redrawn. */
-void attn_progress_say(attn_progress *progress, const char *line);
+/* Prints lines that stay, above the one that is redrawn. */
+void attn_progress_say(attn_progress *progress, const char *lines);
 
-/* Takes the redrawn lines off the terminal and frees. */
+/* Takes the line off the terminal. */
 void attn_progress_close(attn_progress *progress);
 
 #endif
