@@ -1,0 +1,217 @@
+/* job.c: the loop of one problem on one device, its deadlines and its end. */
+#include "job.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "stop.h"
+
+static const int64_t SECOND = 1000000000;
+static const double GRACE_S = 1.5;      /* a step may take longer than the budget by that */
+static const double FINALS_SHARE = 0.4; /* of a problem's time, at most */
+static const int64_t PROGRESS_NS = 100000000;
+static const double SHARES[ATTN_SHARES] = {1.01, 1.03, 1.05};
+enum { LOOK_MS = 40, LATE_MS = 200, WORKERS_MAX = 129 };
+
+static int64_t later(int64_t ns, double seconds) {
+    return ns == INT64_MAX ? ns : ns + (int64_t)(seconds * 1e9);
+}
+
+static void report(attn_job *job, bool last) {
+    const attn_tune_events *events = &job->options->events;
+    attn_tune_progress *p = &job->progress;
+    int64_t now = attn_now_ns();
+    if (!events->progress || (!last && now < job->next_progress_ns))
+        return;
+    job->next_progress_ns = now + PROGRESS_NS;
+    p->tried = job->summary->tried;
+    p->left = job->space.count > p->tried ? job->space.count - p->tried : 0;
+    p->best_ns = job->best_ns;
+    p->gain = NAN;
+    for (size_t i = 0; i < job->families && job->search; i++) {
+        size_t first = job->family[i].first_point;
+        double ns = first == ATTN_SEARCH_END ? NAN : job->search->cost[first];
+        if (ns < INFINITY && !(p->gain <= ns / job->best_ns)) /* of the fastest default */
+            p->gain = ns / job->best_ns;
+    }
+    p->seconds = job->end_ns == INT64_MAX ? INFINITY : (double)(job->end_ns - now) * 1e-9;
+    p->note = attn_worker_waiting(&job->lane->worker) ? "waiting for another tuner"
+              : job->finals                           ? "finals"
+                                                      : "";
+    p->last = last;
+    events->progress(events->user, p);
+}
+
+/* Time is up for what has not been proved yet; but while nothing at all has been measured the
+ * oldest one goes on, as long as the budget lasts. */
+static attn_status cut_short(attn_job *job, attn_error *err) {
+    bool keep_oldest = isnan(job->best_ns) && attn_now_ns() < job->end_ns;
+    for (attn_candidate *c = job->on_way, *next; c; c = next) {
+        bool asked = job->lane->worker.busy && job->asked_count == 1 && c == job->asked[0];
+        next = c->next;
+        if (c->stage != ATTN_PROVED && !asked && !(keep_oldest && !next))
+            ATTN_TRY(attn_candidate_drop(job, c, err));
+    }
+    return ATTN_OK;
+}
+
+/* Ends what is still on the way, without a result. */
+static attn_status abandon(attn_job *job, attn_error *err) {
+    attn_status status = ATTN_OK;
+    if (job->lane->worker.busy) {
+        attn_worker_kill(&job->lane->worker);
+        job->lane->opened = job->lane->ready = false;
+    }
+    while (job->on_way) {
+        attn_status dropped = attn_candidate_drop(job, job->on_way, err);
+        if (dropped != ATTN_OK)
+            status = dropped;
+    }
+    return status;
+}
+
+static void rest(attn_job *job, int milliseconds) {
+    attn_worker *workers[WORKERS_MAX];
+    size_t count = attn_builders_workers(job->lane->builders, workers, WORKERS_MAX - 1);
+    workers[count++] = &job->lane->worker;
+    attn_worker_wait(workers, count, job->options->stop_fd, milliseconds);
+}
+
+/* One turn: looks after compilers and device, and feeds them. */
+static attn_status turn(attn_job *job, attn_error *err) {
+    int64_t now = attn_now_ns();
+    if (job->end_ns != INT64_MAX)
+        job->search_end_ns =
+            job->end_ns - (int64_t)(fmin(attn_job_final_seconds(job) * 1e9,
+                                         FINALS_SHARE * (double)(job->end_ns - job->begin_ns)));
+    ATTN_TRY(attn_job_collect(job, err));
+    ATTN_TRY(attn_job_device(job, err));
+    if (attn_worker_sampling(&job->lane->worker))
+        return ATTN_OK;
+    if (!job->finals && now < job->search_end_ns)
+        return attn_job_feed(job, err);
+    return job->finals ? ATTN_OK : cut_short(job, err);
+}
+
+/* Until everything on the way has ended and nothing more is to come. */
+static attn_status run_phase(attn_job *job, attn_error *err) {
+    for (;;) {
+        int64_t now = attn_now_ns();
+        size_t moves = job->moves;
+        job->signal = attn_stop_signal(job->options->stop_fd);
+        if (job->signal || now > later(job->end_ns, GRACE_S))
+            return abandon(job, err);
+        ATTN_TRY(turn(job, err));
+        report(job, false);
+        bool waits = !job->finals && !job->exhausted && now < job->search_end_ns;
+        if (job->on_way_count == 0 && !waits)
+            return ATTN_OK;
+        if (job->moves == moves)
+            rest(job, job->on_way_count == 0 ? LATE_MS : LOOK_MS);
+    }
+}
+
+static attn_status tune(attn_job *job, attn_error *err) {
+    ATTN_TRY(attn_job_open_search(job, err));
+    ATTN_TRY(run_phase(job, err));
+    if (job->options->verify_only)
+        return ATTN_OK;
+    if (!job->signal && attn_now_ns() < job->end_ns) {
+        ATTN_TRY(attn_job_begin_finals(job, err));
+        ATTN_TRY(run_phase(job, err));
+    }
+    return attn_job_decide(job, err);
+}
+
+/* Why there is no winner. */
+static attn_status explain(attn_job *job, attn_error *err) {
+    attn_tune_summary *s = job->summary;
+    attn_str text = ATTN_STR_INIT;
+    if (s->family || s->reason || (job->options->verify_only && s->tried > 0))
+        return ATTN_OK;
+    if (job->signal)
+        attn_str_append(&text, "interrupted before any variant was measured");
+    else if (s->tried == 0)
+        attn_str_append(&text, "the budget ended before any variant was measured");
+    else
+        attn_str_append_f(&text, "none of the %zu variants tried passed:", s->tried);
+    for (size_t i = 0; i <= ATTN_OUTCOME_LOST; i++)
+        if (s->outcome[i] > 0)
+            attn_str_append_f(&text, " %zu %s", s->outcome[i], attn_outcome_name((attn_outcome)i));
+    s->status = ATTN_ERR_NO_KERNEL;
+    s->reason = attn_str_take(&text);
+    return s->reason ? ATTN_OK : attn_fail_nomem(err);
+}
+
+static void count_shares(attn_job *job) {
+    for (size_t k = 0; k < ATTN_SHARES; k++) {
+        size_t within = 0;
+        for (size_t i = 0; i < job->passed_count; i++)
+            within += job->passed[i].ns <= SHARES[k] * job->best_ns;
+        job->summary->share[k] =
+            job->passed_count ? (double)within / (double)job->passed_count : NAN;
+    }
+}
+
+/* Errors of the problem's or the device's are told, and do not stop the run. */
+static attn_status contain(attn_job *job, attn_status status, attn_error *err) {
+    static const attn_status contained[] = {ATTN_ERR_NOT_ACCEPTED, ATTN_ERR_UNSUPPORTED,
+                                            ATTN_ERR_TEMPLATE,     ATTN_ERR_INVALID,
+                                            ATTN_ERR_DEVICE,       ATTN_ERR_INTERNAL};
+    for (size_t i = 0; i < sizeof contained / sizeof contained[0]; i++) {
+        if (status != contained[i])
+            continue;
+        job->summary->status = status;
+        job->summary->reason = strdup(err->line);
+        return job->summary->reason ? abandon(job, err) : attn_fail_nomem(err);
+    }
+    return status;
+}
+
+attn_status attn_job_run(attn_lane *lane, const attn_problem *problem, const attn_tune_progress *at,
+                         int64_t end_ns, double share_s, attn_tune_summary *summary, int *signal,
+                         attn_error *err) {
+    attn_job *job = calloc(1, sizeof *job);
+    if (!job)
+        return attn_fail_nomem(err);
+    job->lane = lane;
+    job->options = lane->options;
+    job->problem = problem;
+    job->summary = summary;
+    job->progress = *at;
+    job->best_ns = NAN;
+    job->batch = attn_lane_shares_cpu(lane) ? ATTN_BATCH : 1;
+    job->begin_ns = attn_now_ns();
+    job->end_ns = job->search_end_ns = end_ns;
+    job->share_s = share_s;
+    lane->ready = false;
+    attn_builders_trim(lane->builders);
+    bool done = false;
+    attn_status status = attn_job_open_space(job, err);
+    if (status == ATTN_OK)
+        status = attn_job_resume(job, &done, err);
+    if (status == ATTN_OK && job->options->dry_run)
+        summary->candidates = job->space.count;
+    else if (status == ATTN_OK && !done)
+        status = tune(job, err);
+    status = contain(job, status, err);
+    if (status != ATTN_OK) {
+        attn_error ignored = ATTN_ERROR_INIT;
+        (void)abandon(job, &ignored);
+    } else if (!done && !job->options->dry_run) {
+        status = explain(job, err);
+    }
+    count_shares(job);
+    summary->complete = summary->complete || job->exhausted;
+    summary->seconds = (double)(attn_now_ns() - job->begin_ns) / (double)SECOND;
+    *signal = job->signal;
+    report(job, true);
+    attn_job_close_space(job);
+    attn_job_free_toolchains(job);
+    free(job->passed);
+    free(job->round_ns);
+    free(job->lost);
+    free(job);
+    return status;
+}

@@ -1,0 +1,205 @@
+/* job.h: one problem on one device, from its first candidate to the decision. Inside the tuner.
+ *
+ *     job_space.c      the families' spaces as one search space, and the points to begin with
+ *     job_resume.c     what earlier runs have left
+ *     job_candidate.c  a point rendered: its identity, its claim, its end
+ *     job_feed.c       which points are tried next
+ *     job_device.c     what the device's worker is asked: prove, race, rounds
+ *     job_final.c      finalists and the decision
+ *     job.c            the loop over these, and its deadlines */
+#ifndef ATTN_JOB_H
+#define ATTN_JOB_H
+
+#include "backend.h"
+#include "builders.h"
+#include "search.h"
+#include "tune.h"
+
+/* A device with its worker: outlives a problem. */
+typedef struct attn_lane {
+    const attn_tune_options *options;
+    const attn_strategy *strategy;
+    attn_builders *builders; /* shared by all lanes */
+    const attn_backend *backend;
+    attn_device_info device; /* as the worker has opened it, with the threads asked for */
+    attn_worker worker;
+    bool opened; /* the worker has the device ... */
+    bool ready;  /* ... and the present problem */
+} attn_lane;
+
+typedef struct attn_family {
+    attn_space *space;
+    const char *name; /* owned by the generator */
+    attn_hash source;
+    size_t first_point; /* the default's; ATTN_SEARCH_END if it has none for this problem */
+} attn_family;
+
+typedef enum attn_stage { ATTN_COMPILING, ATTN_BUILT, ATTN_PROVED } attn_stage;
+
+/* A variant on its way through the stages. */
+typedef struct attn_candidate {
+    struct attn_candidate *next;
+    attn_stage stage;
+    size_t point;
+    attn_variant variant;
+    attn_launch launch;
+    char *target;
+    const char *toolchain; /* owned by the job */
+    attn_hash build;
+    attn_trial_id id;          /* empty: not claimed (no database, or a finalist) */
+    const attn_binary *binary; /* of the pool */
+    uint32_t slot;
+    bool crashed; /* once, on a worker that others had used before it */
+    attn_trial_result result;
+} attn_candidate;
+
+/* A trial that ended ok, now or earlier: what finalists are chosen from. */
+typedef struct attn_passed {
+    size_t point;
+    double ns; /* median of its race */
+    int32_t registers, smem;
+    attn_trial_id id;
+    bool out; /* failed when it was looked at again */
+} attn_passed;
+
+typedef struct attn_toolchain attn_toolchain;
+
+typedef struct attn_points {
+    size_t *at;
+    size_t count, next, capacity;
+} attn_points;
+
+enum { ATTN_BATCH = 4, ATTN_FINALISTS = 5, ATTN_ROUNDS = 11 };
+
+typedef struct attn_job {
+    attn_lane *lane;
+    const attn_tune_options *options;
+    const attn_problem *problem;
+    attn_tune_summary *summary;
+    attn_tune_progress progress; /* as last reported */
+
+    attn_family family[ATTN_SEARCH_FAMILIES];
+    size_t families;
+    attn_search_space space;
+    attn_search *search;
+    attn_points first; /* to begin with: defaults, earlier winners */
+    attn_points late;  /* put off: another session is at them, or one died over them */
+    attn_hash *lost;   /* variants that a session died over */
+    size_t lost_count;
+    attn_toolchain *toolchains;
+
+    attn_candidate *on_way;
+    size_t on_way_count;
+    size_t moves; /* steps taken by any candidate: while there are some, nothing is waited for */
+    attn_passed *passed;
+    size_t passed_count, passed_capacity;
+    double best_ns; /* NaN: none yet */
+    bool exhausted; /* every point has an end */
+
+    attn_candidate *asked[ATTN_FINALISTS + ATTN_SEARCH_FAMILIES];
+    size_t asked_count; /* whom the worker's present request is about */
+    bool worn;          /* the worker has run a variant before */
+    int32_t losses;     /* of workers in a row, with no variant to blame */
+    size_t batch;       /* variants of a race; 1 after a race was lost with nobody to blame */
+
+    bool finals;
+    size_t finalist[ATTN_FINALISTS + ATTN_SEARCH_FAMILIES]; /* indices into passed */
+    size_t finalist_count;
+    double *round_ns; /* [rounds][finalist_count] */
+    int32_t rounds;
+    bool decided_before; /* by an earlier run, from rounds */
+
+    int64_t begin_ns, search_end_ns, end_ns; /* INT64_MAX: no limit */
+    int64_t next_progress_ns;
+    double share_s;        /* of the budget as it was shared at the beginning */
+    double seconds_before; /* spent by earlier runs */
+    int signal;
+} attn_job;
+
+/* Tunes one problem within end_ns (attn_now_ns). Fails only for what ends the whole run: the
+ * database, memory. The rest is told in *summary. share_s is what the problem has of the budget if
+ * all problems are searched: less spent by earlier runs, and the search goes on. */
+attn_status attn_job_run(attn_lane *lane, const attn_problem *problem, const attn_tune_progress *at,
+                         int64_t end_ns, double share_s, attn_tune_summary *summary, int *signal,
+                         attn_error *err);
+
+/*-*** job_space.c ***********************************************/
+
+/* Opens the spaces of all families that accept the problem. None: ERR_NOT_ACCEPTED, and err->line
+ * says for each family why. */
+attn_status attn_job_open_space(attn_job *job, attn_error *err);
+
+/* Adds the points to begin with, then opens the search. */
+attn_status attn_job_open_search(attn_job *job, attn_error *err);
+void attn_job_close_space(attn_job *job);
+
+attn_status attn_points_add(attn_points *points, size_t point, attn_error *err);
+
+/*-*** job_resume.c **********************************************/
+
+/* Looks at what earlier runs have left. *done: the summary is filled in, there is nothing to do. */
+attn_status attn_job_resume(attn_job *job, bool *done, attn_error *err);
+
+/*-*** job_candidate.c *******************************************/
+
+/* Renders a point. ERR_NOT_FOUND: it cannot be built or run here, which is no trial; other errors
+ * end the run. *candidate is on the way. */
+attn_status attn_candidate_make(attn_job *job, size_t point, attn_candidate **candidate,
+                                attn_error *err);
+
+attn_trial_key attn_candidate_key(const attn_job *job, const attn_candidate *candidate);
+
+/* Has it compiled, or takes the binary from the database. */
+attn_status attn_candidate_build(attn_job *job, attn_candidate *candidate, attn_error *err);
+
+/* Ends its trial with its result: records, tells the search and the caller. Frees it. */
+attn_status attn_candidate_end(attn_job *job, attn_candidate *candidate, attn_error *err);
+
+/* The same for a result that was found in the database. */
+attn_status attn_candidate_repeat(attn_job *job, attn_candidate *candidate, attn_error *err);
+
+/* Takes it off the way and frees it; a claim is given back. */
+attn_status attn_candidate_drop(attn_job *job, attn_candidate *candidate, attn_error *err);
+
+void attn_job_free_toolchains(attn_job *job);
+void attn_trial_result_init(attn_trial_result *result);
+
+/*-*** job_feed.c ************************************************/
+
+/* Starts as many trials as there is room for. */
+attn_status attn_job_feed(attn_job *job, attn_error *err);
+
+/* Takes what the compilers have ended. */
+attn_status attn_job_collect(attn_job *job, attn_error *err);
+
+/*-*** job_device.c **********************************************/
+
+/* Gives an idle worker its next request, if there is one; takes the answer of one that has ended.
+ * ERR_DEVICE: the device cannot be used (any more). */
+attn_status attn_job_device(attn_job *job, attn_error *err);
+
+/* Is a compile kept from running while the device is sampled? Then races are worth bundling. */
+bool attn_lane_shares_cpu(const attn_lane *lane);
+
+/* Asks the worker for the device, without a job. */
+attn_status attn_lane_open(attn_lane *lane, attn_error *err);
+
+/*-*** job_final.c ***********************************************/
+
+/* Chooses the finalists and sets them on their way; none: job->finals stays false. */
+attn_status attn_job_begin_finals(attn_job *job, attn_error *err);
+
+/* Takes rounds that have been measured; *more: there should be more of them. */
+attn_status attn_job_take_rounds(attn_job *job, const double *ns, int32_t rounds, bool *more,
+                                 attn_error *err);
+
+/* Chooses the winner from the rounds (or, without, from the races), and records it. */
+attn_status attn_job_decide(attn_job *job, attn_error *err);
+
+/* A finalist has failed: it is out. Frees the candidate. */
+attn_status attn_job_lose_finalist(attn_job *job, attn_candidate *candidate, attn_error *err);
+
+/* What finals will take, seconds. */
+double attn_job_final_seconds(const attn_job *job);
+
+#endif

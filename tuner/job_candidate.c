@@ -1,0 +1,243 @@
+/* job_candidate.c: one variant: identity, claim, build, and the end of its trial. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "job.h"
+
+/*-*** Toolchains ************************************************/
+
+/* Identity and target, asked for once for each language and options. */
+struct attn_toolchain {
+    attn_toolchain *next;
+    char *language, *options;
+    char *identity; /* NULL: it is not there */
+    char *target;
+};
+
+static void free_toolchain(attn_toolchain *t) {
+    free(t->language);
+    free(t->options);
+    free(t->identity);
+    free(t->target);
+    free(t);
+}
+
+void attn_job_free_toolchains(attn_job *job) {
+    while (job->toolchains) {
+        attn_toolchain *next = job->toolchains->next;
+        free_toolchain(job->toolchains);
+        job->toolchains = next;
+    }
+}
+
+static void note(const attn_job *job, const char *line) {
+    if (job->options->events.note)
+        job->options->events.note(job->options->events.user, line);
+}
+
+static const attn_toolchain *known_toolchain(const attn_job *job, const attn_variant *variant) {
+    const attn_toolchain *t = job->toolchains;
+    while (t && (strcmp(t->language, variant->language) != 0 ||
+                 strcmp(t->options, variant->options) != 0))
+        t = t->next;
+    return t;
+}
+
+static attn_status ask_toolchain(attn_job *job, const attn_variant *variant, attn_error *err) {
+    const attn_backend *backend = job->lane->backend;
+    attn_error failure = ATTN_ERROR_INIT;
+    attn_str identity = ATTN_STR_INIT, target = ATTN_STR_INIT;
+    attn_toolchain *t = calloc(1, sizeof *t);
+    if (!t)
+        return attn_fail_nomem(err);
+    attn_status status =
+        backend->toolchain(variant->language, variant->options, &identity, &failure);
+    if (status == ATTN_OK)
+        status = backend->target(&job->lane->device, variant->options, &target, &failure);
+    if (status != ATTN_OK)
+        note(job, failure.line);
+    t->language = strdup(variant->language);
+    t->options = strdup(variant->options);
+    if (status == ATTN_OK) {
+        t->identity = attn_str_take(&identity);
+        t->target = attn_str_take(&target);
+    }
+    attn_str_free(&identity);
+    attn_str_free(&target);
+    if (!t->language || !t->options || (status == ATTN_OK && (!t->identity || !t->target))) {
+        free_toolchain(t);
+        return attn_fail_nomem(err);
+    }
+    t->next = job->toolchains;
+    job->toolchains = t;
+    return ATTN_OK;
+}
+
+/*-*** Making one ************************************************/
+
+static void free_candidate(attn_candidate *c) {
+    attn_variant_free(&c->variant);
+    free(c->target);
+    free(c);
+}
+
+void attn_trial_result_init(attn_trial_result *result) {
+    memset(result, 0, sizeof *result);
+    result->median_ns = result->error_max = NAN;
+    result->clock_mhz = result->power_w = result->temperature_c = NAN;
+    result->registers = result->spills = result->smem = -1;
+}
+
+static attn_status identify(attn_job *job, attn_candidate *c, attn_error *err) {
+    const attn_point *point = &job->space.point[c->point];
+    ATTN_TRY(attn_space_render(job->family[point->family].space, &point->config, &c->variant, err));
+    ATTN_TRY(attn_launch_parse(c->variant.launch, &c->launch, err));
+    const attn_limit *broken = attn_limits_broken(&c->launch, job->problem);
+    if (broken)
+        return attn_fail(err, ATTN_ERR_NOT_FOUND, "not for this shape");
+    if (attn_launch_fits(&c->launch, job->problem, err) != ATTN_OK)
+        return ATTN_ERR_NOT_FOUND;
+    if (!known_toolchain(job, &c->variant))
+        ATTN_TRY(ask_toolchain(job, &c->variant, err));
+    const attn_toolchain *toolchain = known_toolchain(job, &c->variant);
+    if (!toolchain || !toolchain->identity)
+        return attn_fail(err, ATTN_ERR_NOT_FOUND, "its compiler is not here");
+    c->toolchain = toolchain->identity;
+    c->target = strdup(toolchain->target);
+    if (!c->target)
+        return attn_fail_nomem(err);
+    c->build = attn_build_hash(c->variant.hash, c->toolchain, c->target);
+    return ATTN_OK;
+}
+
+attn_status attn_candidate_make(attn_job *job, size_t point, attn_candidate **candidate,
+                                attn_error *err) {
+    attn_candidate *c = calloc(1, sizeof *c);
+    *candidate = NULL;
+    if (!c)
+        return attn_fail_nomem(err);
+    c->point = point;
+    attn_trial_result_init(&c->result);
+    attn_status status = identify(job, c, err);
+    if (status != ATTN_OK) {
+        free_candidate(c);
+        if (status == ATTN_ERR_TEMPLATE || status == ATTN_ERR_INVALID) {
+            note(job, err->line);
+            status = ATTN_ERR_NOT_FOUND;
+        }
+        return status;
+    }
+    c->next = job->on_way;
+    job->on_way = c;
+    job->on_way_count++;
+    job->moves++;
+    *candidate = c;
+    return ATTN_OK;
+}
+
+attn_trial_key attn_candidate_key(const attn_job *job, const attn_candidate *candidate) {
+    const attn_point *point = &job->space.point[candidate->point];
+    return (attn_trial_key){
+        .device = &job->lane->device,
+        .problem = job->problem,
+        .variant = &candidate->variant,
+        .toolchain = candidate->toolchain,
+        .target = candidate->target,
+        .source_hash = job->family[point->family].source,
+        .build = candidate->build,
+        .threads = (int32_t)attn_device_prop(&job->lane->device, "threads"),
+        .mode = job->options->mode,
+    };
+}
+
+attn_status attn_candidate_build(attn_job *job, attn_candidate *c, attn_error *err) {
+    attn_error missing = ATTN_ERROR_INIT;
+    attn_binary kept = ATTN_BINARY_INIT;
+    attn_build build = {c->variant.language, c->variant.source, c->variant.options, c->target, ""};
+    attn_hash_print(c->build, build.key);
+    if (job->options->db &&
+        attn_db_binary_get(job->options->db, c->build, &kept, &missing) == ATTN_OK)
+        ATTN_TRY(attn_builders_keep(job->lane->builders, &kept, err));
+    return attn_builders_add(job->lane->builders, job->lane->backend, &build, c, err);
+}
+
+/*-*** Ending one ************************************************/
+
+static void unlink_candidate(attn_job *job, attn_candidate *c) {
+    attn_candidate **link = &job->on_way;
+    while (*link && *link != c)
+        link = &(*link)->next;
+    if (!*link)
+        return;
+    *link = c->next;
+    job->on_way_count--;
+    job->moves++;
+}
+
+static attn_status remember(attn_job *job, const attn_candidate *c, attn_error *err) {
+    if (job->passed_count == job->passed_capacity) {
+        size_t capacity = job->passed_capacity ? job->passed_capacity * 2 : 64;
+        attn_passed *passed = realloc(job->passed, capacity * sizeof *passed);
+        if (!passed)
+            return attn_fail_nomem(err);
+        job->passed = passed;
+        job->passed_capacity = capacity;
+    }
+    job->passed[job->passed_count++] = (attn_passed){.point = c->point,
+                                                     .ns = c->result.median_ns,
+                                                     .registers = c->result.registers,
+                                                     .smem = c->result.smem,
+                                                     .id = c->id};
+    return ATTN_OK;
+}
+
+/* Tells everybody but the database what came of it. */
+static attn_status tell(attn_job *job, const attn_candidate *c, bool repeated, attn_error *err) {
+    const attn_tune_events *events = &job->options->events;
+    const attn_tune_trial trial = {&job->lane->device, job->problem, c->variant.family,
+                                   c->variant.config,  &c->result,   repeated};
+    bool ok = c->result.outcome == ATTN_OUTCOME_OK;
+    bool timed = ok && c->result.median_ns >= 0;
+    job->summary->tried++;
+    job->summary->outcome[c->result.outcome]++;
+    attn_search_tell(job->search, c->point, timed ? c->result.median_ns : INFINITY);
+    if (timed && !(job->best_ns <= c->result.median_ns))
+        job->best_ns = c->result.median_ns;
+    if (events->trial)
+        events->trial(events->user, &trial);
+    return timed ? remember(job, c, err) : ATTN_OK;
+}
+
+attn_status attn_candidate_end(attn_job *job, attn_candidate *c, attn_error *err) {
+    attn_db *db = job->options->db;
+    attn_status status = ATTN_OK;
+    if (db && c->id.text[0])
+        status = attn_db_trial_end(db, &c->id, &c->result, err);
+    if (status == ATTN_OK)
+        status = tell(job, c, false, err);
+    if (status == ATTN_OK && db && c->id.text[0] && c->binary && job->best_ns > 0 &&
+        c->result.outcome == ATTN_OUTCOME_OK && c->result.median_ns <= 1.1 * job->best_ns)
+        status = attn_db_binary_put(db, c->build, c->binary, err);
+    unlink_candidate(job, c);
+    free_candidate(c);
+    return status;
+}
+
+attn_status attn_candidate_repeat(attn_job *job, attn_candidate *c, attn_error *err) {
+    attn_status status = tell(job, c, true, err);
+    unlink_candidate(job, c);
+    free_candidate(c);
+    return status;
+}
+
+attn_status attn_candidate_drop(attn_job *job, attn_candidate *c, attn_error *err) {
+    attn_status status = ATTN_OK;
+    if (job->options->db && c->id.text[0] && !job->finals)
+        status = attn_db_trial_drop(job->options->db, &c->id, err);
+    attn_builders_forget(job->lane->builders, c);
+    unlink_candidate(job, c);
+    free_candidate(c);
+    return status;
+}

@@ -1,0 +1,284 @@
+/* job_final.c: finalists are measured again, interleaved, and the winner is decided on that.
+ *
+ * What two kernels differ by is judged by the ratios of their times in the same rounds, which the
+ * machine's ups and downs cancel out of. Within the noise band of the best are ties, and a tie goes
+ * to a default, then to fewer registers, less shared memory, and the earlier name. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "job.h"
+#include "stand.h"
+
+static const double KEEP = 1.1;          /* x the best race median may be a finalist */
+static const double BAND_FLOOR = 0.003;  /* no clock here tells less apart */
+static const double BAND_GOOD = 0.005;   /* narrow enough: no more rounds */
+static const double NORMAL_MAD = 1.4826; /* standard deviation of a normal / its median deviation */
+static const double MEDIAN_95 = 2.46; /* half-width of a median's 95 % interval, in sd / sqrt n */
+static const double ROUND_NS = 3e6;   /* least time of a sample and its canary */
+enum { ROUNDS_MAX = 3 * ATTN_ROUNDS };
+
+/*-*** Choosing finalists ****************************************/
+
+static bool is_default(const attn_job *job, size_t point) {
+    return job->family[job->space.point[point].family].first_point == point;
+}
+
+static void describe(const attn_job *job, size_t point, attn_str *text) {
+    const attn_point *p = &job->space.point[point];
+    attn_str_append_f(text, "%s ", job->family[p->family].name);
+    attn_config_print(job->family[p->family].space, &p->config, text);
+}
+
+static int compare_passed(const void *a, const void *b) {
+    const attn_passed *x = a, *y = b;
+    return x->ns != y->ns ? (x->ns < y->ns ? -1 : 1)
+                          : (x->point > y->point) - (x->point < y->point);
+}
+
+double attn_job_final_seconds(const attn_job *job) {
+    double sample = fmax(ROUND_NS, job->best_ns * 1.1); /* NaN counts as none */
+    return 0.3 + (ATTN_FINALISTS + 1) * (ATTN_ROUNDS + 12) * sample * 1e-9;
+}
+
+static attn_status add_finalist(attn_job *job, size_t index, attn_error *err) {
+    attn_candidate *c;
+    for (const attn_candidate *other = job->on_way; other; other = other->next)
+        if (other->point == job->passed[index].point)
+            return ATTN_OK;
+    attn_status status = attn_candidate_make(job, job->passed[index].point, &c, err);
+    if (status == ATTN_ERR_NOT_FOUND) /* its compiler has gone since */
+        return ATTN_OK;
+    ATTN_TRY(status);
+    c->result.registers = job->passed[index].registers;
+    c->result.smem = job->passed[index].smem;
+    return attn_candidate_build(job, c, err);
+}
+
+attn_status attn_job_begin_finals(attn_job *job, attn_error *err) {
+    if (job->passed_count == 0)
+        return ATTN_OK;
+    qsort(job->passed, job->passed_count, sizeof *job->passed, compare_passed);
+    job->finals = true;
+    bool family[ATTN_SEARCH_FAMILIES] = {false};
+    for (size_t i = 0; i < job->passed_count && i < ATTN_FINALISTS; i++) {
+        if (job->passed[i].ns > KEEP * job->best_ns)
+            break;
+        family[job->space.point[job->passed[i].point].family] = true;
+        ATTN_TRY(add_finalist(job, i, err));
+    }
+    for (size_t i = 0; i < job->passed_count; i++)
+        if (is_default(job, job->passed[i].point) &&
+            family[job->space.point[job->passed[i].point].family])
+            ATTN_TRY(add_finalist(job, i, err));
+    return ATTN_OK;
+}
+
+static attn_passed *passed_of(const attn_job *job, size_t point) {
+    for (size_t i = 0; i < job->passed_count; i++)
+        if (job->passed[i].point == point)
+            return &job->passed[i];
+    return NULL;
+}
+
+attn_status attn_job_lose_finalist(attn_job *job, attn_candidate *c, attn_error *err) {
+    attn_str text = ATTN_STR_INIT;
+    passed_of(job, c->point)->out = true;
+    describe(job, c->point, &text);
+    attn_str_append_f(&text, ": %s as a finalist: %s", attn_outcome_name(c->result.outcome),
+                      c->result.error);
+    if (job->options->events.note)
+        job->options->events.note(job->options->events.user, attn_str_text(&text));
+    attn_str_free(&text);
+    job->rounds = 0; /* those measured had another field */
+    return attn_candidate_drop(job, c, err);
+}
+
+/*-*** Rounds ****************************************************/
+
+/* Median ratio of the times of a to those of b, and the noise band of that. */
+static double ratio(const attn_job *job, size_t a, size_t b, double *band) {
+    double values[ROUNDS_MAX] = {0};
+    size_t n = (size_t)job->rounds;
+    for (size_t r = 0; r < n; r++)
+        values[r] =
+            job->round_ns[r * job->finalist_count + a] / job->round_ns[r * job->finalist_count + b];
+    double middle = attn_median(values, n);
+    for (size_t r = 0; r < n; r++)
+        values[r] = fabs(values[r] - middle);
+    *band = fmax(BAND_FLOOR, MEDIAN_95 * NORMAL_MAD * attn_median(values, n) / sqrt((double)n));
+    return middle;
+}
+
+static double final_ns(const attn_job *job, size_t finalist) {
+    double values[ROUNDS_MAX];
+    for (int32_t r = 0; r < job->rounds; r++)
+        values[r] = job->round_ns[(size_t)r * job->finalist_count + finalist];
+    return attn_median(values, (size_t)job->rounds);
+}
+
+static size_t fastest(const attn_job *job) {
+    size_t best = 0;
+    for (size_t i = 1; i < job->finalist_count; i++)
+        if (final_ns(job, i) < final_ns(job, best))
+            best = i;
+    return best;
+}
+
+attn_status attn_job_take_rounds(attn_job *job, const double *ns, int32_t rounds, bool *more,
+                                 attn_error *err) {
+    double *all =
+        realloc(job->round_ns, (size_t)(job->rounds + rounds) * job->asked_count * sizeof *all);
+    double band, widest = 0, took = 0;
+    if (!all)
+        return attn_fail_nomem(err);
+    job->round_ns = all;
+    job->finalist_count = job->asked_count;
+    memcpy(all + (size_t)job->rounds * job->asked_count, ns,
+           (size_t)rounds * job->asked_count * sizeof *ns);
+    job->rounds += rounds;
+    size_t best = fastest(job);
+    for (size_t i = 0; i < job->finalist_count; i++) {
+        job->finalist[i] = (size_t)(passed_of(job, job->asked[i]->point) - job->passed);
+        (void)ratio(job, i, best, &band);
+        widest = fmax(widest, band);
+        took += ATTN_ROUNDS * fmax(ROUND_NS, final_ns(job, i));
+    }
+    *more = job->rounds + ATTN_ROUNDS <= ROUNDS_MAX && widest > BAND_GOOD &&
+            attn_now_ns() + (int64_t)took < job->end_ns;
+    return ATTN_OK;
+}
+
+/*-*** The decision **********************************************/
+
+/* A finalist in the order in which ties are decided. */
+struct ranked {
+    size_t at; /* index into job->finalist */
+    bool tied; /* with the fastest */
+    bool is_default;
+    double ns, band;
+    const attn_passed *passed;
+    char *name;
+};
+
+static int compare_ranked(const void *a, const void *b) {
+    const struct ranked *x = a, *y = b;
+    if (x->tied != y->tied)
+        return x->tied ? -1 : 1;
+    if (!x->tied)
+        return x->ns < y->ns ? -1 : x->ns > y->ns;
+    if (x->is_default != y->is_default)
+        return x->is_default ? -1 : 1;
+    if (x->passed->registers != y->passed->registers)
+        return x->passed->registers < y->passed->registers ? -1 : 1;
+    if (x->passed->smem != y->passed->smem)
+        return x->passed->smem < y->passed->smem ? -1 : 1;
+    return strcmp(x->name, y->name);
+}
+
+static attn_status rank(attn_job *job, struct ranked *ranked, attn_error *err) {
+    size_t best = fastest(job);
+    for (size_t i = 0; i < job->finalist_count; i++) {
+        struct ranked *r = &ranked[i];
+        attn_str name = ATTN_STR_INIT;
+        r->at = i;
+        r->passed = &job->passed[job->finalist[i]];
+        r->is_default = is_default(job, r->passed->point);
+        r->ns = final_ns(job, i);
+        r->tied = ratio(job, i, best, &r->band) - 1 <= r->band;
+        describe(job, r->passed->point, &name);
+        r->name = attn_str_take(&name);
+        if (!r->name)
+            return attn_fail_nomem(err);
+    }
+    qsort(ranked, job->finalist_count, sizeof *ranked, compare_ranked);
+    return ATTN_OK;
+}
+
+static attn_status record(attn_job *job, const struct ranked *ranked, size_t count,
+                          double default_ns, attn_error *err) {
+    const attn_search_extent extent = {
+        job->seconds_before + (double)(attn_now_ns() - job->begin_ns) * 1e-9, job->exhausted};
+    attn_finalist finalist[ATTN_FINALISTS + ATTN_SEARCH_FAMILIES] = {0};
+    double *column = calloc(count * (size_t)job->rounds + 1, sizeof *column);
+    if (!column)
+        return attn_fail_nomem(err);
+    for (size_t i = 0; i < count && ranked[i].passed; i++) {
+        double *own = column + i * (size_t)job->rounds;
+        for (int32_t r = 0; r < job->rounds; r++)
+            own[r] = job->round_ns[(size_t)r * job->finalist_count + ranked[i].at];
+        finalist[i] = (attn_finalist){.id = ranked[i].passed->id,
+                                      .final_ns = ranked[i].ns,
+                                      .band = ranked[i].band,
+                                      .rounds = job->rounds,
+                                      .round_ns = own};
+    }
+    attn_status status =
+        attn_db_decide(job->options->db, finalist, count, default_ns, &extent, err);
+    free(column);
+    return status;
+}
+
+/* Without rounds (a signal came, or time ran out) the best race stands in, with a band that says
+ * that nothing is known: such a decision is taken again by the next run. */
+static attn_status stand_in(attn_job *job, attn_error *err) {
+    qsort(job->passed, job->passed_count, sizeof *job->passed, compare_passed);
+    free(job->round_ns);
+    job->round_ns = malloc(sizeof *job->round_ns);
+    if (!job->round_ns)
+        return attn_fail_nomem(err);
+    for (size_t i = 0; i < job->passed_count; i++) {
+        if (job->passed[i].out)
+            continue;
+        job->round_ns[0] = job->passed[i].ns;
+        job->finalist[0] = i;
+        job->finalist_count = 1;
+        job->rounds = 1;
+        break;
+    }
+    return ATTN_OK;
+}
+
+static attn_status summarise(attn_job *job, const struct ranked *winner, double default_ns,
+                             attn_error *err) {
+    attn_tune_summary *s = job->summary;
+    const attn_point *point = &job->space.point[winner->passed->point];
+    attn_str config = ATTN_STR_INIT;
+    attn_config_print(job->family[point->family].space, &point->config, &config);
+    s->family = strdup(job->family[point->family].name);
+    s->config = attn_str_take(&config);
+    if (!s->family || !s->config)
+        return attn_fail_nomem(err);
+    s->status = ATTN_OK;
+    s->is_default = winner->is_default;
+    s->ns = winner->ns;
+    s->band = winner->band;
+    s->default_ns = default_ns;
+    return ATTN_OK;
+}
+
+attn_status attn_job_decide(attn_job *job, attn_error *err) {
+    struct ranked ranked[ATTN_FINALISTS + ATTN_SEARCH_FAMILIES] = {0};
+    bool measured = job->rounds > 0;
+    double default_ns = NAN;
+    if (!measured)
+        ATTN_TRY(stand_in(job, err));
+    if (job->rounds == 0)
+        return ATTN_OK; /* nothing has passed */
+    attn_status status = rank(job, ranked, err);
+    size_t family = status == ATTN_OK ? job->space.point[ranked[0].passed->point].family : 0;
+    for (size_t i = 0; status == ATTN_OK && i < job->finalist_count; i++) {
+        if (ranked[i].is_default && job->space.point[ranked[i].passed->point].family == family)
+            default_ns = ranked[i].ns;
+        if (!measured)
+            ranked[i].band = 1;
+    }
+    if (status == ATTN_OK && job->options->db && (measured || !job->decided_before))
+        status = record(job, ranked, job->finalist_count, default_ns, err);
+    if (status == ATTN_OK)
+        status = summarise(job, &ranked[0], default_ns, err);
+    for (size_t i = 0; i < job->finalist_count; i++)
+        free(ranked[i].name);
+    return status;
+}

@@ -1,0 +1,177 @@
+/* job_space.c: the spaces of the families that accept a problem, joined into one search space. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "job.h"
+
+/* Points listed of one family's space; a larger one is searched as far as that. */
+enum { POINTS_MAX = 1 << 21, SEEDS_MAX = 10 };
+
+attn_status attn_points_add(attn_points *points, size_t point, attn_error *err) {
+    if (points->count == points->capacity) {
+        size_t capacity = points->capacity ? points->capacity * 2 : 16;
+        size_t *at = realloc(points->at, capacity * sizeof *at);
+        if (!at)
+            return attn_fail_nomem(err);
+        points->at = at;
+        points->capacity = capacity;
+    }
+    points->at[points->count++] = point;
+    return ATTN_OK;
+}
+
+/*-*** Families **************************************************/
+
+static bool wanted(const attn_job *job, const attn_family_info *info) {
+    return !info->reference && strcmp(info->backend, job->lane->backend->name) == 0 &&
+           (!job->options->family || strcmp(info->name, job->options->family) == 0);
+}
+
+/* Declares the space to the search, with the points that the search is about. */
+static attn_status add_points(attn_job *job, attn_family *family, attn_error *err) {
+    const attn_tune_options *o = job->options;
+    size_t values[ATTN_PARAMS_MAX], params = attn_space_params(family->space), index;
+    attn_config config;
+    for (size_t i = 0; i < params; i++)
+        values[i] = attn_space_values(family->space, i);
+    ATTN_TRY(attn_search_space_family(&job->space, params, values, err));
+    ATTN_TRY(attn_space_default(family->space, &config, err));
+    if (o->config) {
+        ATTN_TRY(attn_config_parse(family->space, o->config, &config, err));
+        ATTN_TRY(attn_space_check(family->space, &config, err));
+    }
+    ATTN_TRY(attn_search_space_add(&job->space, &config, &family->first_point, err));
+    if (o->config)
+        return ATTN_OK;
+    attn_config_list list = {0};
+    bool core = job->lane->strategy->core && !o->whole;
+    attn_status status = attn_space_list(family->space, core, POINTS_MAX, &list, err);
+    for (size_t i = 0; status == ATTN_OK && i < list.count; i++)
+        status = attn_search_space_add(&job->space, &list.config[i], &index, err);
+    attn_config_list_free(&list);
+    return status;
+}
+
+static attn_status add_family(attn_job *job, const char *name, attn_error *err) {
+    attn_family *family = &job->family[job->families];
+    *family = (attn_family){.name = name, .first_point = ATTN_SEARCH_END};
+    if (job->families == ATTN_SEARCH_FAMILIES)
+        return attn_fail(err, ATTN_ERR_UNSUPPORTED, "more than %d families accept a problem",
+                         ATTN_SEARCH_FAMILIES);
+    ATTN_TRY(attn_gen_source_hash(job->options->gen, name, &family->source, err));
+    ATTN_TRY(attn_space_open(job->options->gen, name, job->problem, &job->lane->device,
+                             &family->space, err));
+    job->families++;
+    return add_points(job, family, err);
+}
+
+/* A broken family, or one that does not accept the problem, does not stop the others. */
+static bool stops(attn_status status) {
+    return status == ATTN_ERR_NOMEM || status == ATTN_ERR_INTERNAL;
+}
+
+attn_status attn_job_open_space(attn_job *job, attn_error *err) {
+    attn_gen *gen = job->options->gen;
+    attn_str reasons = ATTN_STR_INIT;
+    attn_family_info info;
+    attn_status status = ATTN_OK;
+    for (size_t i = 0; status == ATTN_OK && i < attn_gen_family_count(gen); i++) {
+        attn_error failure = ATTN_ERROR_INIT;
+        const char *name = attn_gen_family_name(gen, i);
+        status = attn_gen_family(gen, name, &info, &failure);
+        if (status == ATTN_OK && !wanted(job, &info))
+            continue;
+        if (status == ATTN_OK)
+            status = add_family(job, info.name, &failure);
+        if (status == ATTN_OK)
+            continue;
+        if (status == ATTN_ERR_TEMPLATE && job->options->events.note)
+            job->options->events.note(job->options->events.user, failure.line);
+        attn_str_append_f(&reasons, "%s%s: %s", reasons.size ? "; " : "", name, failure.line);
+        status = stops(status) ? attn_fail(err, status, "%s", failure.line) : ATTN_OK;
+    }
+    if (status == ATTN_OK && job->families == 0)
+        status = attn_fail(err, ATTN_ERR_NOT_ACCEPTED, "%s",
+                           reasons.size ? attn_str_text(&reasons) : "there is no family for it");
+    attn_str_free(&reasons);
+    return status;
+}
+
+/*-*** Where to begin ********************************************/
+
+/* A configuration of an earlier winner: only if it is valid here and now. */
+static attn_status add_seed(attn_job *job, const attn_db_row *row, attn_error *err) {
+    attn_error ignored = ATTN_ERROR_INIT;
+    attn_config config;
+    for (size_t i = 0; i < job->families; i++) {
+        attn_space *space = job->family[i].space;
+        if (strcmp(job->family[i].name, row->variant.family) != 0 ||
+            attn_space_default(space, &config, &ignored) != ATTN_OK ||
+            attn_config_parse(space, row->variant.config, &config, &ignored) != ATTN_OK ||
+            attn_space_check(space, &config, &ignored) != ATTN_OK)
+            continue;
+        size_t point = attn_search_space_find(&job->space, i, &config);
+        if (point != ATTN_SEARCH_END)
+            ATTN_TRY(attn_points_add(&job->first, point, err));
+    }
+    return ATTN_OK;
+}
+
+struct near {
+    const attn_db_row *row;
+    double distance;
+};
+
+static int compare_near(const void *a, const void *b) {
+    const struct near *x = a, *y = b;
+    if (x->distance != y->distance)
+        return x->distance < y->distance ? -1 : 1;
+    return strcmp(x->row->id.text, y->row->id.text);
+}
+
+/* The nearest winners of the class on this architecture, the problem's own first. */
+static attn_status add_winners(attn_job *job, attn_db *db, attn_error *err) {
+    char class_text[ATTN_CLASS_TEXT];
+    attn_class_print(job->problem, class_text);
+    const attn_db_filter filter = {
+        .class_text = class_text, .device = &job->lane->device, .same_arch = true, .winners = true};
+    attn_db_rows rows = {0};
+    if (!db)
+        return ATTN_OK;
+    ATTN_TRY(attn_db_find(db, &filter, &rows, err));
+    struct near *near = calloc(rows.count + 1, sizeof *near);
+    attn_status status = near ? ATTN_OK : attn_fail_nomem(err);
+    for (size_t i = 0; near && i < rows.count; i++)
+        near[i] =
+            (struct near){&rows.row[i], attn_problem_distance(job->problem, &rows.row[i].problem)};
+    if (near)
+        qsort(near, rows.count, sizeof *near, compare_near);
+    for (size_t i = 0; near && status == ATTN_OK && i < rows.count && i < SEEDS_MAX; i++)
+        status = add_seed(job, near[i].row, err);
+    free(near);
+    attn_db_rows_free(&rows);
+    return status;
+}
+
+attn_status attn_job_open_search(attn_job *job, attn_error *err) {
+    const attn_tune_options *o = job->options;
+    for (size_t i = 0; i < job->families; i++)
+        if (job->family[i].first_point != ATTN_SEARCH_END)
+            ATTN_TRY(attn_points_add(&job->first, job->family[i].first_point, err));
+    if (!o->fresh && !o->config && !o->verify_only) {
+        ATTN_TRY(add_winners(job, o->db, err));
+        ATTN_TRY(add_winners(job, o->system, err));
+    }
+    job->summary->candidates = job->space.count;
+    return attn_search_open(job->lane->strategy, &job->space, o->seed, &job->search, err);
+}
+
+void attn_job_close_space(attn_job *job) {
+    attn_search_close(job->search);
+    attn_search_space_free(&job->space);
+    for (size_t i = 0; i < job->families; i++)
+        attn_space_close(job->family[i].space);
+    free(job->first.at);
+    free(job->late.at);
+}

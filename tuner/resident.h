@@ -1,0 +1,15 @@
+/* resident.h: how much memory a process has, and how much there is to have. */
+#ifndef ATTN_RESIDENT_H
+#define ATTN_RESIDENT_H
+
+#include <stdint.h>
+#include <sys/types.h>
+
+/* Bytes resident of a process and all its descendants; 0 if it is gone. */
+int64_t attn_memory_resident(pid_t pid);
+
+/* What a worker may take beyond what it has, for a problem of that size: eight times the problem
+ * and 4 GiB, but no more than 70 % of what is available. */
+int64_t attn_memory_share(double problem_bytes);
+
+#endif

@@ -1,0 +1,82 @@
+/* search_space.c: the points of a search, found by their values. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "search.h"
+
+attn_status attn_search_space_family(attn_search_space *space, size_t params, const size_t *values,
+                                     attn_error *err) {
+    if (space->families == ATTN_SEARCH_FAMILIES || params > ATTN_PARAMS_MAX)
+        return attn_fail(err, ATTN_ERR_UNSUPPORTED, "more than %d families in one search",
+                         ATTN_SEARCH_FAMILIES);
+    space->family[space->families].params = (uint8_t)params;
+    for (size_t i = 0; i < params; i++)
+        space->family[space->families].values[i] = (uint8_t)values[i];
+    space->families++;
+    return ATTN_OK;
+}
+
+static size_t slot_of(const attn_search_space *space, size_t family, const attn_config *config) {
+    uint64_t hash = 1469598103934665603U ^ family;
+    for (size_t i = 0; i < space->family[family].params; i++)
+        hash = (hash ^ config->value[i]) * 1099511628211U;
+    hash ^= hash >> 29;
+    size_t slot = hash & (space->table_size - 1);
+    while (space->table[slot]) {
+        const attn_point *point = &space->point[space->table[slot] - 1];
+        if (point->family == family &&
+            memcmp(point->config.value, config->value, space->family[family].params) == 0)
+            break;
+        slot = (slot + 1) & (space->table_size - 1);
+    }
+    return slot;
+}
+
+size_t attn_search_space_find(const attn_search_space *space, size_t family,
+                              const attn_config *config) {
+    if (space->table_size == 0 || family >= space->families)
+        return ATTN_SEARCH_END;
+    uint32_t found = space->table[slot_of(space, family, config)];
+    return found ? found - 1 : ATTN_SEARCH_END;
+}
+
+/* Doubles the room for points; the table is kept at most half full. */
+static attn_status grow(attn_search_space *space, attn_error *err) {
+    size_t capacity = space->capacity ? space->capacity * 2 : 256;
+    if (capacity > UINT32_MAX / 2)
+        return attn_fail_nomem(err);
+    attn_point *point = realloc(space->point, capacity * sizeof *point);
+    if (!point)
+        return attn_fail_nomem(err);
+    space->point = point;
+    uint32_t *table = calloc(capacity * 2, sizeof *table);
+    if (!table)
+        return attn_fail_nomem(err);
+    free(space->table);
+    space->table = table;
+    space->table_size = capacity * 2;
+    space->capacity = capacity;
+    for (size_t i = 0; i < space->count; i++)
+        table[slot_of(space, point[i].family, &point[i].config)] = (uint32_t)i + 1;
+    return ATTN_OK;
+}
+
+attn_status attn_search_space_add(attn_search_space *space, const attn_config *config,
+                                  size_t *index, attn_error *err) {
+    size_t family = space->families - 1;
+    *index = attn_search_space_find(space, family, config);
+    if (*index != ATTN_SEARCH_END)
+        return ATTN_OK;
+    if (space->count == space->capacity)
+        ATTN_TRY(grow(space, err));
+    *index = space->count++;
+    space->point[*index] = (attn_point){(uint8_t)family, *config};
+    space->table[slot_of(space, family, config)] = (uint32_t)*index + 1;
+    return ATTN_OK;
+}
+
+void attn_search_space_free(attn_search_space *space) {
+    free(space->point);
+    free(space->table);
+    memset(space, 0, sizeof *space);
+}

@@ -1,0 +1,33 @@
+/* stop.c: a signalfd. The signals stay pending, so that whoever asks sees them. */
+#include "stop.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/signalfd.h>
+
+static void ending_signals(sigset_t *set) {
+    sigemptyset(set);
+    sigaddset(set, SIGINT);
+    sigaddset(set, SIGTERM);
+}
+
+attn_status attn_stop_open(int *fd, attn_error *err) {
+    sigset_t set;
+    ending_signals(&set);
+    *fd = -1;
+    if (sigprocmask(SIG_BLOCK, &set, NULL) == 0)
+        *fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+    if (*fd < 0)
+        return attn_fail(err, ATTN_ERR_IO, "signals cannot be waited for: %s", strerror(errno));
+    return ATTN_OK;
+}
+
+int attn_stop_signal(int fd) {
+    sigset_t pending;
+    if (fd < 0 || sigpending(&pending) != 0)
+        return 0;
+    return sigismember(&pending, SIGINT) == 1    ? SIGINT
+           : sigismember(&pending, SIGTERM) == 1 ? SIGTERM
+                                                 : 0;
+}

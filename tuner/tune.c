@@ -1,0 +1,173 @@
+/* tune.c: a run: every problem on every device, within one budget. */
+#include "tune.h"
+
+#include <math.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "job.h"
+#include "probe.h"
+
+static const double SECONDS = 20, SECONDS_QUICK = 6; /* a problem, if no budget is given */
+
+static int32_t usable_cpus(void) {
+    cpu_set_t set;
+    return sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
+}
+
+/* What one run holds. */
+struct run {
+    attn_tune_options options; /* completed */
+    const attn_strategy *strategy;
+    attn_builders *builders;
+    attn_tune_result *result;
+    double share_s; /* of the budget, for each problem and device; INFINITY: no limit */
+    int64_t end_ns;
+};
+
+/*-*** One device ************************************************/
+
+static double measure_peak(attn_lane *lane, attn_error *err) {
+    attn_str body = ATTN_STR_INIT;
+    attn_fields fields;
+    attn_loss loss;
+    double peak = NAN;
+    attn_put_u32(&body, (uint32_t)attn_device_prop(&lane->device, "threads"));
+    if (attn_worker_ask(&lane->worker, ATTN_MSG_PEAK, &body, lane->options->stop_fd, &fields, &loss,
+                        err) == ATTN_OK)
+        peak = attn_get_f64(&fields);
+    else if (lane->worker.pid == 0)
+        lane->opened = false;
+    attn_str_free(&body);
+    return peak;
+}
+
+/* When the next problem has to end: what is left is shared over those that are left. */
+static int64_t next_end(const struct run *run) {
+    size_t all = run->options.problem_count * run->options.device_count;
+    int64_t now = attn_now_ns();
+    if (run->end_ns == INT64_MAX)
+        return INT64_MAX;
+    size_t left = all - run->result->count;
+    return now + (run->end_ns - now) / (int64_t)(left > 0 ? left : 1);
+}
+
+static attn_status run_problem(struct run *run, attn_lane *lane, size_t device, size_t problem,
+                               attn_error *err) {
+    const attn_tune_options *o = &run->options;
+    const int64_t end = next_end(run);
+    attn_tune_summary *summary = &run->result->summary[run->result->count++];
+    const attn_tune_progress at = {.device = &lane->device,
+                                   .problem = &o->problems[problem],
+                                   .problem_index = problem,
+                                   .problems = o->problem_count};
+    *summary = (attn_tune_summary){.device = device,
+                                   .problem = problem,
+                                   .ns = NAN,
+                                   .band = NAN,
+                                   .default_ns = NAN,
+                                   .share = {NAN, NAN, NAN}};
+    return attn_job_run(lane, &o->problems[problem], &at, end, run->share_s, summary,
+                        &run->result->signal, err);
+}
+
+static attn_status run_device(struct run *run, size_t device, attn_error *err) {
+    const attn_tune_options *o = &run->options;
+    attn_lane lane = {.options = o,
+                      .strategy = run->strategy,
+                      .builders = run->builders,
+                      .backend = attn_backend_find(o->devices[device].backend),
+                      .device = o->devices[device],
+                      .worker = ATTN_WORKER_INIT};
+    if (!lane.backend)
+        return attn_fail(err, ATTN_ERR_NO_DEVICE, "this program has no backend '%s'",
+                         o->devices[device].backend);
+    attn_status status = o->dry_run ? ATTN_OK : attn_lane_open(&lane, err);
+    if (status == ATTN_OK && !o->dry_run && !o->verify_only) {
+        attn_error ignored = ATTN_ERROR_INIT; /* a table without its percentages */
+        run->result->peak[device] = measure_peak(&lane, &ignored);
+    }
+    for (size_t i = 0; status == ATTN_OK && !run->result->signal && i < o->problem_count; i++)
+        status = run_problem(run, &lane, device, i, err);
+    attn_worker_kill(&lane.worker);
+    return status;
+}
+
+/*-*** The run ***************************************************/
+
+static attn_status complete_options(struct run *run, attn_error *err) {
+    attn_tune_options *o = &run->options;
+    size_t all = o->problem_count * o->device_count;
+    const char *search = o->search ? o->search : o->verify_only ? "exhaustive" : "climb";
+    run->strategy = attn_strategy_find(search);
+    if (!run->strategy)
+        return attn_fail(err, ATTN_ERR_INVALID, "there is no search '%s'", search);
+    if (o->jobs < 1)
+        o->jobs = usable_cpus();
+    if (o->budget_s <= 0 && !o->verify_only)
+        o->budget_s = (double)all * (o->quick ? SECONDS_QUICK : SECONDS);
+    run->share_s = o->budget_s > 0 ? o->budget_s / (double)(all > 0 ? all : 1) : INFINITY;
+    run->end_ns = o->budget_s > 0 ? attn_now_ns() + (int64_t)(o->budget_s * 1e9) : INT64_MAX;
+    return attn_builders_open(o->jobs, &run->builders, err);
+}
+
+static attn_status run_all(struct run *run, attn_error *err) {
+    const attn_tune_options *o = &run->options;
+    bool records = o->db && !o->dry_run && !o->verify_only;
+    attn_status status = ATTN_OK;
+    if (records)
+        ATTN_TRY(attn_db_session_begin(o->db, o->command ? o->command : "attntune", err));
+    for (size_t i = 0; status == ATTN_OK && !run->result->signal && i < o->device_count; i++)
+        status = run_device(run, i, err);
+    if (records) {
+        attn_error ending = ATTN_ERROR_INIT;
+        attn_status ended = attn_db_session_end(o->db, &ending);
+        if (status == ATTN_OK && ended != ATTN_OK)
+            status = attn_fail(err, ended, "%s", ending.line);
+    }
+    return status;
+}
+
+attn_status attn_tune_run(const attn_tune_options *options, attn_tune_result *result,
+                          attn_error *err) {
+    struct run run = {.options = *options, .result = result};
+    size_t all = options->problem_count * options->device_count;
+    memset(result, 0, sizeof *result);
+    result->summary = calloc(all + 1, sizeof *result->summary);
+    result->peak = calloc(options->device_count + 1, sizeof *result->peak);
+    if (!result->summary || !result->peak)
+        return attn_fail_nomem(err);
+    result->device_count = options->device_count;
+    for (size_t i = 0; i < options->device_count; i++)
+        result->peak[i] = NAN;
+    attn_status status = complete_options(&run, err);
+    if (status == ATTN_OK)
+        status = run_all(&run, err);
+    attn_builders_close(run.builders);
+    return status;
+}
+
+void attn_tune_result_free(attn_tune_result *result) {
+    for (size_t i = 0; result->summary && i < result->count; i++) {
+        free(result->summary[i].reason);
+        free(result->summary[i].family);
+        free(result->summary[i].config);
+    }
+    free(result->summary);
+    free(result->peak);
+    memset(result, 0, sizeof *result);
+}
+
+void attn_tune_reproducer(const attn_tune_trial *trial, const attn_tune_options *options,
+                          attn_str *out) {
+    char problem[ATTN_PROBLEM_TEXT], label[64];
+    (void)attn_problem_print(trial->problem, problem, sizeof problem);
+    attn_device_label(trial->device, label, sizeof label);
+    attn_str_append_f(out, "attntune verify %s --device %s", problem, label);
+    if (options->threads > 0)
+        attn_str_append_f(out, " --threads %d", options->threads);
+    if (options->path)
+        attn_str_append_f(out, " --path %s", options->path);
+    attn_str_append_f(out, " --family %s --config \"%s\"", trial->family, trial->config);
+}
