@@ -108,7 +108,7 @@ static attn_status read_binary(const char *path, attn_binary *binary, attn_error
     attn_str bytes = ATTN_STR_INIT;
     if (attn_str_read_file(&bytes, path, err) != ATTN_OK) {
         attn_str_free(&bytes);
-        return attn_fail_prefix(err, "the compiler left no shared object");
+        return attn_fail(err, ATTN_ERR_COMPILE, "the compiler left no shared object");
     }
     attn_binary_seal(attn_str_text(&bytes), bytes.size, seal);
     attn_str_append_bytes(&bytes, seal, sizeof seal);
@@ -207,9 +207,11 @@ attn_status attn_cpu_target(const attn_device_info *info, const char *options, a
     attn_status status = attn_cpu_flags_parse(options, &flags, err);
     if (status == ATTN_OK) {
         /* Every 64-bit Arm CPU has NEON. */
-        uint32_t kind = attn_device_prop(info, "aarch64") ? ATTN_NEEDS_NEON : ATTN_ISA_X86_64;
-        attn_str_append(target, "cpu:");
-        attn_isa_print(flags.needs | kind, target);
+        uint32_t needs = flags.needs;
+        needs |= attn_device_prop(info, "aarch64") ? ATTN_NEEDS_NEON : 0;
+        needs |= attn_device_prop(info, "x86_64") ? ATTN_ISA_X86_64 : 0;
+        attn_str_append(target, needs ? "cpu:" : "cpu:generic");
+        attn_isa_print(needs, target);
         status = target->failed ? attn_fail_nomem(err) : ATTN_OK;
     }
     attn_cpu_flags_free(&flags);

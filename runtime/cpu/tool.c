@@ -111,9 +111,10 @@ void attn_tool_folder_remove(const char *folder) {
         rmdir(folder);
 }
 
-/* The environment of the child; `extra` are its own two rows. NULL if out of memory. */
-static const char **make_environment(const char *const extra[2]) {
-    static const char *const dropped[] = {"LC_ALL=", "LANGUAGE=", "TMPDIR=", "GCC_COLORS="};
+/* The environment of the child: ours with English messages and, if given, the row "TMPDIR=..." in
+ * place of our own. NULL if out of memory. */
+static const char **make_environment(const char *tmpdir) {
+    const char *const dropped[] = {"LC_ALL=", "LANGUAGE=", tmpdir ? "TMPDIR=" : "LC_ALL="};
     size_t count = 0, kept = 0;
     while (environ && environ[count])
         count++;
@@ -125,11 +126,11 @@ static const char **make_environment(const char *const extra[2]) {
         if (!drop)
             rows[kept++] = environ[i];
     }
-    for (int i = 0; rows && i < 2; i++)
-        if (extra[i])
-            rows[kept++] = extra[i];
-    if (rows)
-        rows[kept] = NULL;
+    if (rows) {
+        rows[kept++] = "LC_ALL=C";
+        rows[kept] = tmpdir;
+        rows[kept + (tmpdir != NULL)] = NULL;
+    }
     return rows;
 }
 
@@ -228,8 +229,9 @@ attn_status attn_tool_run(const attn_tool *tool, const char *const *arguments, c
     }
     argv[count] = NULL;
     attn_str tmpdir = ATTN_STR_INIT;
-    attn_str_append_f(&tmpdir, "TMPDIR=%s", folder ? folder : "/tmp");
-    const char **envp = make_environment((const char *[2]){"LC_ALL=C", attn_str_text(&tmpdir)});
+    if (folder)
+        attn_str_append_f(&tmpdir, "TMPDIR=%s", folder);
+    const char **envp = make_environment(tmpdir.data);
     attn_status status =
         envp && !tmpdir.failed ? run_and_wait(tool, argv, envp, output, err) : attn_fail_nomem(err);
     free(envp);
