@@ -200,7 +200,7 @@ static void test_rows(void) {
         if (ref.row[i] % 100 == 99)
             check_row(&in, &ref, i);
     }
-    for (int head = 0; head < 12; head++) {
+    for (int64_t head = 0; head < 12; head++) {
         CHECK(holds(&ref, head * 700));
         CHECK(holds(&ref, head * 700 + 699));
         CHECK(holds(&ref, head * 700 + 640)); /* first row of the last tile of 64 or 128 */

@@ -92,8 +92,8 @@ static int kernel(const attn_forward_args *a, int task, int worker) {
     float o[MAX_DIM];
     if (bug == REFUSES && a->seq_kv > 100)
         return 1;
-    for (int64_t r = task % a->tiles * ROWS; r < (task % a->tiles + 1) * ROWS && r < a->seq_q;
-         r++) {
+    int64_t first = (int64_t)(task % a->tiles) * ROWS;
+    for (int64_t r = first; r < first + ROWS && r < a->seq_q; r++) {
         bool last = last_head && r == a->seq_q - 1;
         bool spread =
             bug == NAN_SPREADS && r > 0 &&
