@@ -60,7 +60,9 @@ return family {
     { "Q does not fit the registers beside them", { "BLOCK_M", "WARPS", "BLOCK_N", "Q_REGISTERS" },
       function(c) return c.ACCUMULATORS + c.SCORES + c.Q_FRAGMENTS <= 216 end },
     { "the permutation is of rows of 64 columns", { "SWIZZLE" },
-      function(c, p) return not c.SWIZZLE or (p.head_dim % 64 == 0 and p.head_dim_v % 64 == 0) end },
+      function(c, p)
+        return not c.SWIZZLE or (p.head_dim % 64 == 0 and p.head_dim_v % 64 == 0)
+      end },
     { "rows are permuted or padded, not both", { "SWIZZLE", "PAD" },
       function(c) return not c.SWIZZLE or c.PAD == 0 end },
     { "cp.async needs 16-byte rows", { "COPY" },

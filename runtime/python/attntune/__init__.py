@@ -1,0 +1,133 @@
+"""attntune: scaled dot-product attention by the kernel measured fastest on this machine.
+
+    import attntune, torch
+    o = attntune.sdpa(q, k, v, is_causal=True)      # CPU or CUDA tensors, on the current stream
+
+Pure ctypes over libattntune.so, which is looked for in $ATTNTUNE_LIB, beside this package, in the
+build folder of the source tree, and where the system's loader looks.
+"""
+
+import math
+
+from ._library import Failure, check, context, library
+from ._types import CHOICE_ORIGINS, Choice, problem_of, tensors_of
+
+__all__ = ["sdpa", "choice", "version", "Failure"]
+
+
+def sdpa(q, k, v, attn_mask=None, dropout_p=0.0, is_causal=False, scale=None, enable_gqa=False, *,
+         causal=None, window=None, return_lse=False):
+    """Attention of q [.., heads_q, seq_q, d] over k [.., heads_kv, seq_kv, d], v [.., seq_kv, dv].
+
+    Three or four dimensions, f32, f16 or bf16, any strides with a contiguous last dimension.
+    The positional arguments are those of torch.nn.functional.scaled_dot_product_attention.
+
+    is_causal   what torch means: query i sees the keys 0..i (top-left).
+    causal      "bottom_right" (flash-attn's: the last query sees all keys) or "top_left".
+    window      (left, right): at most so many keys before and after the diagonal, which is
+                aligned bottom-right; -1 for unbounded.
+    scale       of the logits; None: 1/sqrt(d).
+    enable_gqa  heads_q may be a multiple of heads_kv.
+    return_lse  also return the natural-log sum of exponentials, float32 [.., heads_q, seq_q].
+
+    Rows that see no key are 0 with an LSE of -inf. Raises ValueError for arguments that make no
+    sense, NotImplementedError for what attntune does not do, Failure for what went wrong below.
+    """
+    import torch
+
+    _refuse(torch, (q, k, v), attn_mask, dropout_p)
+    squeeze = q.dim() == 3
+    if squeeze:
+        q, k, v = q.unsqueeze(0), k.unsqueeze(0), v.unsqueeze(0)
+    problem = problem_of(torch, q, k, v, _mask_of(q, k, is_causal, causal, window), enable_gqa,
+                         return_lse)
+    o = _empty_output(torch, q, v)
+    lse = torch.empty(q.shape[:3], dtype=torch.float32, device=q.device) if return_lse else None
+    tensors = tensors_of(problem, q, k, v, o, lse, math.nan if scale is None else float(scale))
+    if q.is_cuda:
+        with torch.cuda.device(q.device):
+            _run(torch, problem, tensors, q.device, torch.cuda.current_stream().cuda_stream)
+    else:
+        _run(torch, problem, tensors, q.device, None)
+    if squeeze:
+        o, lse = o.squeeze(0), lse.squeeze(0) if return_lse else None
+    return (o, lse) if return_lse else o
+
+
+def choice(q, k, v, is_causal=False, enable_gqa=False, *, causal=None, window=None,
+           return_lse=False):
+    """What sdpa would run for these tensors: a dict of family, configuration, origin, ..."""
+    import ctypes
+
+    import torch
+
+    problem = problem_of(torch, q, k, v, _mask_of(q, k, is_causal, causal, window), enable_gqa,
+                         return_lse)
+    found = Choice()
+    ctx = context()
+    check(ctx, library().attn_choice_get(ctx, ctypes.byref(problem), _device(q.device),
+                                         ctypes.byref(found)))
+    return {
+        "family": found.family.decode(),
+        "configuration": found.configuration.decode(),
+        "origin": CHOICE_ORIGINS[found.origin],
+        "distance": found.distance,
+        "stale": found.stale.decode(),
+        "expected_ns": found.expected_ns,
+    }
+
+
+def version():
+    """The version of libattntune that is loaded, as "0.1.0"."""
+    return library().attn_version().decode()
+
+
+def _refuse(torch, tensors, attn_mask, dropout_p):
+    if attn_mask is not None:
+        raise NotImplementedError("attntune.sdpa takes no mask tensor; use is_causal, causal or "
+                                  "window")
+    if dropout_p:
+        raise NotImplementedError("attntune.sdpa does no dropout")
+    if torch.is_grad_enabled() and any(t.requires_grad for t in tensors):
+        raise NotImplementedError("attntune.sdpa computes no gradients; call it under "
+                                  "torch.no_grad() or detach its inputs")
+
+
+def _mask_of(q, k, is_causal, causal, window):
+    """(mask name, left, right). With equal lengths both alignments are one mask."""
+    if is_causal + (causal is not None) + (window is not None) > 1:
+        raise ValueError("give one of is_causal, causal and window")
+    if causal not in (None, "bottom_right", "top_left"):
+        raise ValueError(f'causal is "bottom_right" or "top_left", not {causal!r}')
+    if window is not None:
+        left, right = (int(side) for side in window)
+        return "window", left, right
+    if is_causal or causal == "top_left":
+        return ("causal" if q.shape[-2] == k.shape[-2] else "causal_tl"), 0, 0
+    return ("causal" if causal else "none"), 0, 0
+
+
+def _empty_output(torch, q, v):
+    """O with q's order of heads and rows in memory."""
+    batch, heads, rows, _ = q.shape
+    if q.stride(1) < q.stride(2):
+        return torch.empty(batch, rows, heads, v.shape[-1], dtype=q.dtype,
+                           device=q.device).transpose(1, 2)
+    return torch.empty(batch, heads, rows, v.shape[-1], dtype=q.dtype, device=q.device)
+
+
+def _device(device):
+    from ._types import Device
+
+    return Device(1, device.index or 0) if device.type == "cuda" else Device(0, 0)
+
+
+def _run(torch, problem, tensors, device, stream):
+    import ctypes
+
+    lib, ctx, handle = library(), context(), _device(device)
+    size = lib.attn_workspace_size(ctx, ctypes.byref(problem), handle)
+    space = torch.empty(size + 256, dtype=torch.uint8, device=device) if size else None
+    start = (space.data_ptr() + 255) // 256 * 256 if size else None
+    check(ctx, lib.attn_run(ctx, ctypes.byref(problem), handle, ctypes.byref(tensors), start, size,
+                            stream))
