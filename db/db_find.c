@@ -6,15 +6,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* One restriction: its SQL, wanted if `on`, and its value: a text, or a number. */
+/* One restriction: its SQL, wanted if `on`, and its value, if it has one. */
 typedef struct condition {
     bool on;
     const char *sql;
-    const char *text;
-    int64_t number;
+    const char *value;
 } condition;
 
-enum { CONDITIONS = 11 };
+enum { CONDITIONS = 10 };
 
 typedef struct conditions {
     condition rows[CONDITIONS];
@@ -30,17 +29,16 @@ static void fill(const attn_db_filter *f, conditions *c) {
     attn_hash_print(f->variant, c->variant);
     bool variant = f->variant.hi || f->variant.lo;
     const condition rows[CONDITIONS] = {
-        {f->class_text, " AND p.class = ?", f->class_text, 0},
-        {f->problem, " AND p.hash = ?", c->problem, 0},
-        {dev && !f->same_arch, " AND d.hash = ?", c->device, 0},
-        {dev && f->same_arch, " AND d.backend = ?", dev ? dev->backend : NULL, 0},
-        {dev && f->same_arch, " AND d.arch = ?", dev ? dev->arch : NULL, 0},
-        {f->family, " AND v.family = ?", f->family, 0},
-        {variant, " AND v.hash = ?", c->variant, 0},
-        {f->winners, " AND t.rank = ?", NULL, 1},
-        {f->finalists, " AND t.rank >= ?", NULL, 1},
-        {f->ended, " AND t.outcome <> ?", "running", 0},
-        {f->limit, " LIMIT ?", NULL, (int64_t)f->limit},
+        {f->class_text, " AND p.class = ?", f->class_text},
+        {f->problem, " AND p.hash = ?", c->problem},
+        {dev && !f->same_arch, " AND d.hash = ?", c->device},
+        {dev && f->same_arch, " AND d.backend = ?", dev ? dev->backend : NULL},
+        {dev && f->same_arch, " AND d.arch = ?", dev ? dev->arch : NULL},
+        {f->family, " AND v.family = ?", f->family},
+        {variant, " AND v.hash = ?", c->variant},
+        {f->winners, " AND t.rank = 1", NULL},
+        {f->finalists, " AND t.rank > 0", NULL},
+        {f->ended, " AND t.outcome <> 'running'", NULL},
     };
     memcpy(c->rows, rows, sizeof rows);
 }
@@ -56,24 +54,24 @@ static void fill(const attn_db_filter *f, conditions *c) {
 void attn_db_filter_sql(const attn_db_filter *filter, attn_str *out) {
     conditions c;
     fill(filter, &c);
-    attn_str_append(out, "WITH hit AS (SELECT t.* FROM trial t " TABLES "WHERE 1");
-    for (size_t i = 0; i < CONDITIONS; i++) {
-        bool last = i + 1 == CONDITIONS; /* LIMIT goes behind the order */
-        attn_str_append(out, last ? ORDER : "");
-        attn_str_append(out, c.rows[i].on ? c.rows[i].sql : "");
-    }
-    attn_str_append(out, ") ");
+    attn_str_append(out, "WITH hit AS (SELECT t.* FROM trial t ");
+    if (filter->winners || filter->finalists) /* without it, all trials of the problems are read */
+        attn_str_append(out, "INDEXED BY trial_ranked ");
+    attn_str_append(out, TABLES "WHERE 1");
+    for (size_t i = 0; i < CONDITIONS; i++)
+        if (c.rows[i].on)
+            attn_str_append(out, c.rows[i].sql);
+    attn_str_append(out, filter->limit ? ORDER " LIMIT ?) " : ") ");
 }
 
 void attn_db_filter_bind(const attn_db_filter *filter, attn_sql *q) {
     conditions c;
     fill(filter, &c);
-    for (size_t i = 0; i < CONDITIONS; i++) {
-        if (c.rows[i].on && c.rows[i].text)
-            attn_sql_bind_copy(q, c.rows[i].text);
-        else if (c.rows[i].on)
-            attn_sql_bind_int(q, c.rows[i].number);
-    }
+    for (size_t i = 0; i < CONDITIONS; i++)
+        if (c.rows[i].on && c.rows[i].value)
+            attn_sql_bind_copy(q, c.rows[i].value);
+    if (filter->limit)
+        attn_sql_bind_int(q, (int64_t)filter->limit);
 }
 
 static char *copy(attn_sql *q, bool *failed) {
