@@ -23,7 +23,7 @@ static double now(void) {
 
 /* Waits until the child has ended or the deadline has passed; then it is killed. */
 static attn_status wait_for(pid_t child, double deadline, int *result, attn_error *err) {
-    const struct timespec nap = {0, 20 * 1000 * 1000};
+    const struct timespec nap = {0, 20L * 1000 * 1000};
     for (;;) {
         pid_t ended = waitpid(child, result, WNOHANG);
         if (ended == child)

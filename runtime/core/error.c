@@ -5,6 +5,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#undef attn_fail /* what error.h tells an analyzer is for those who call them */
+#undef attn_fail_nomem
+
 attn_status attn_fail(attn_error *err, attn_status status, const char *format, ...) {
     va_list args;
     va_start(args, format);
@@ -28,6 +31,10 @@ attn_status attn_fail_prefix(attn_error *err, const char *format, ...) {
     err->line[shift + kept] = '\0';
     memcpy(err->line, prefix, shift);
     return err->status;
+}
+
+attn_status attn_fail_nomem(attn_error *err) {
+    return attn_fail(err, ATTN_ERR_NOMEM, "%s", attn_status_text(ATTN_ERR_NOMEM));
 }
 
 enum { WORD_MAX = 64 };

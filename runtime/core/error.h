@@ -24,11 +24,17 @@ attn_status attn_fail(attn_error *err, attn_status status, const char *format, .
 /* Puts "text: " before the line that is there, to say what was being done. Returns its status. */
 attn_status attn_fail_prefix(attn_error *err, const char *format, ...) ATTN_PRINTF(2, 3);
 
-/* ATTN_ERR_NOMEM with its text. Inline, so that an analyzer sees that it never gives ATTN_OK. */
-static inline attn_status attn_fail_nomem(attn_error *err) {
-    (void)attn_fail(err, ATTN_ERR_NOMEM, "%s", attn_status_text(ATTN_ERR_NOMEM));
-    return ATTN_ERR_NOMEM;
+/* ATTN_ERR_NOMEM with its text. */
+attn_status attn_fail_nomem(attn_error *err);
+
+#ifdef __clang_analyzer__ /* tells it what these return, so that it does not take them for ATTN_OK \
+                           */
+static inline attn_status attn_failed(attn_status returned, attn_status status) {
+    return returned == status ? returned : status;
 }
+#define attn_fail(err, status, ...) attn_failed(attn_fail(err, status, __VA_ARGS__), status)
+#define attn_fail_nomem(err) attn_failed(attn_fail_nomem(err), ATTN_ERR_NOMEM)
+#endif
 
 /* The word of the n that is nearest to `word` (edit distance at most 3 and under its length), or
  * NULL: for "did you mean". */

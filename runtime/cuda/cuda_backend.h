@@ -74,8 +74,8 @@ attn_status attn_cuda_maps(const attn_cuda_api *api, const attn_launch *launch,
 
 /* cuda_nvml.c */
 struct attn_nvml_device *attn_nvml_open(const char *uuid);
-void attn_nvml_close(struct attn_nvml_device *nvml);
-void attn_nvml_state(const struct attn_nvml_device *nvml, attn_device_state *state);
+void attn_nvml_close(struct attn_nvml_device *device);
+void attn_nvml_state(const struct attn_nvml_device *device, attn_device_state *state);
 bool attn_nvml_driver(char *version, size_t size); /* "580.159.04" */
 
 #endif

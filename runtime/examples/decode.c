@@ -63,7 +63,7 @@ static attn_status step(attn_context *ctx, struct cache *c, int keys) {
     t.v = c->v;
     t.o = c->o;
     attn_forward_strides(&problem, &t);
-    t.k_stride[1] = t.v_stride[1] = ROOM * DIM; /* heads are ROOM rows apart */
+    t.k_stride[1] = t.v_stride[1] = (int64_t)ROOM * DIM; /* heads are ROOM rows apart */
     if (grow_workspace(c, attn_plan_workspace(plan)))
         status = attn_forward(plan, &t, c->ws, c->ws_bytes, NULL);
     else
@@ -90,10 +90,10 @@ static int generate(attn_context *ctx, struct cache *c, int tokens) {
 
 int main(int argc, char **argv) {
     int tokens = argc > 1 ? atoi(argv[1]) : 64;
-    struct cache c = {zeros(HEADS_KV * ROOM * DIM),
-                      zeros(HEADS_KV * ROOM * DIM),
-                      zeros(HEADS_Q * DIM),
-                      zeros(HEADS_Q * DIM),
+    struct cache c = {zeros((size_t)HEADS_KV * ROOM * DIM),
+                      zeros((size_t)HEADS_KV * ROOM * DIM),
+                      zeros((size_t)HEADS_Q * DIM),
+                      zeros((size_t)HEADS_Q * DIM),
                       NULL,
                       0};
     attn_context *ctx = NULL;

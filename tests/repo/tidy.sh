@@ -8,6 +8,7 @@ build=${ATTN_BUILD:?}
 list=$(files '*.c' | grep -v '^templates/' |
     while read -r file; do grep -q "/$file\"" "$build/compile_commands.json" && echo "$file"; done)
 [ -n "$list" ] || skip "the build has no sources yet"
-echo "$list" | xargs -P "$(nproc)" -n 4 clang-tidy -p "$build" --quiet --warnings-as-errors='*' 2>&1 |
+echo "$list" | xargs -P "$(nproc)" -n 4 clang-tidy -p "$build" --quiet --warnings-as-errors='*' \
+    --extra-arg=-Wno-unknown-warning-option 2>&1 |
     grep -vE '^[0-9]+ warnings? |^Suppressed|^Use -header-filter'
 [ "${PIPESTATUS[1]}" = 0 ]

@@ -22,11 +22,13 @@ void *malloc(size_t size) {
     return __libc_malloc(size);
 }
 
+// NOLINTNEXTLINE(readability-inconsistent-declaration-parameter-name): glibc says nmemb
 void *calloc(size_t n, size_t size) {
     atomic_fetch_add(&allocations, 1);
     return __libc_calloc(n, size);
 }
 
+// NOLINTNEXTLINE(readability-inconsistent-declaration-parameter-name): glibc says ptr
 void *realloc(void *memory, size_t size) {
     atomic_fetch_add(&allocations, 1);
     return __libc_realloc(memory, size);
