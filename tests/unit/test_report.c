@@ -101,21 +101,23 @@ static void check_empty(void) {
 }
 
 static void check_args(void) {
-    char *argv[] = {"fwd",
-                    "--budget",
-                    "1.5m",
-                    "--quick",
-                    "--seed=18446744073709551615",
-                    "--config",
-                    "A=1",
-                    "--config=f: B=2",
-                    "--format",
-                    "csv",
-                    "-o",
-                    "x",
-                    "-",
-                    "--",
-                    "--quick"};
+    static const char *const words[] = {"fwd",
+                                        "--budget",
+                                        "1.5m",
+                                        "--quick",
+                                        "--seed=18446744073709551615",
+                                        "--config",
+                                        "A=1",
+                                        "--config=f: B=2",
+                                        "--format",
+                                        "csv",
+                                        "-o",
+                                        "x",
+                                        "-",
+                                        "--",
+                                        "--quick"};
+    char *argv[sizeof words / sizeof words[0]]; /* as main gets them */
+    memcpy(argv, words, sizeof words);
     attn_args args;
     attn_error err = ATTN_ERROR_INIT;
     attn_status status = attn_args_parse((int)(sizeof argv / sizeof argv[0]), argv,
