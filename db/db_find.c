@@ -54,10 +54,7 @@ static void fill(const attn_db_filter *f, conditions *c) {
 void attn_db_filter_sql(const attn_db_filter *filter, attn_str *out) {
     conditions c;
     fill(filter, &c);
-    attn_str_append(out, "WITH hit AS (SELECT t.* FROM trial t ");
-    if (filter->winners || filter->finalists) /* without it, all trials of the problems are read */
-        attn_str_append(out, "INDEXED BY trial_ranked ");
-    attn_str_append(out, TABLES "WHERE 1");
+    attn_str_append(out, "WITH hit AS (SELECT t.* FROM trial t " TABLES "WHERE 1");
     for (size_t i = 0; i < CONDITIONS; i++)
         if (c.rows[i].on)
             attn_str_append(out, c.rows[i].sql);

@@ -105,7 +105,7 @@ CREATE UNIQUE INDEX trial_running ON trial
     (build_id, problem_id, device_id, threads, mode, environment) WHERE outcome = 'running';
 -- One winner.
 CREATE UNIQUE INDEX trial_winner ON trial (problem_id, device_id, threads, mode) WHERE rank = 1;
-CREATE INDEX trial_ranked ON trial (problem_id, device_id, rank) WHERE rank IS NOT NULL;
+CREATE INDEX trial_ranked ON trial (rank, problem_id) WHERE rank IS NOT NULL;
 CREATE INDEX trial_problem ON trial (problem_id, device_id);
 CREATE INDEX trial_build ON trial (build_id);
 CREATE INDEX trial_session ON trial (session_id);
