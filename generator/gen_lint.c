@@ -184,9 +184,15 @@ static attn_status differences(struct lint *l, attn_space *space, const attn_dev
     attn_config base = *standard;
     bool found = true;
     for (int n = 0; n < BASES && found; n++) {
-        for (size_t i = 0; i < l->params; i++)
-            if (!settled(l, i) && l->renders < RENDERS_MAX)
-                ATTN_TRY(vary(l, space, device, &base, i, err));
+        size_t open = 0;
+        for (size_t i = 0; i < l->params && l->renders < RENDERS_MAX; i++) {
+            if (settled(l, i))
+                continue;
+            open++;
+            ATTN_TRY(vary(l, space, device, &base, i, err));
+        }
+        if (open == 0)
+            break;
         ATTN_TRY(draw(l, space, &base, &found, err));
     }
     return ATTN_OK;

@@ -209,12 +209,13 @@ static attn_status run(attn_gen *gen, enum step step) {
         return err.status;
     CHECK_OK(attn_problem_parse("fwd:f32:b1:h2:s64:d64", &problem, NULL, 0), "");
     CHECK_OK(attn_gen_profile(gen, "cpu:avx2", &device, &err), err.line);
-    if (attn_space_open(gen, "t", &problem, &device, &space, &err) != ATTN_OK || step == OPEN)
+    if (attn_space_open(gen, "t", &problem, &device, &space, &err) != ATTN_OK)
         return err.status;
     if (step == LIST) {
         if (attn_space_list(space, false, SIZE_MAX, &list, &err) == ATTN_OK)
             attn_config_list_free(&list);
-    } else if (attn_space_default(space, &config, &err) == ATTN_OK && step == RENDER) {
+    } else if (step > LIST && attn_space_default(space, &config, &err) == ATTN_OK &&
+               step == RENDER) {
         if (attn_space_render(space, &config, &variant, &err) == ATTN_OK)
             attn_variant_free(&variant);
     }
