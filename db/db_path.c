@@ -1,6 +1,7 @@
 /* db_path.c: where the databases are when nobody says. */
 #include "db_internal.h"
 
+#include <dlfcn.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -39,18 +40,24 @@ attn_status attn_db_user_path(const char *option, char **path, attn_error *err) 
                      "ATTNTUNE_DB");
 }
 
-/* "FOLDER/system.db" with the folder of the running program: the build folder. */
-static attn_status beside_program(char **path, attn_error *err) {
-    char program[4096];
-    ssize_t n = readlink("/proc/self/exe", program, sizeof program - 1);
-    if (n <= 0)
-        return ATTN_OK;
-    program[n] = '\0';
-    char *slash = strrchr(program, '/');
-    if (!slash)
-        return ATTN_OK;
-    *slash = '\0';
-    return join(program, "/system.db", path, err);
+/* Where the file may be from the folder of the program or of libattntune.so: the build folder's
+ * bin, and an installed tree, wherever it was moved to (lib may be lib/x86_64-linux-gnu). */
+static attn_status beside(const char *object, char **path, attn_error *err) {
+    static const char *const places[] = {"/system.db", "/../share/attntune/system.db",
+                                         "/../../share/attntune/system.db"};
+    const char *slash = strrchr(object, '/');
+    for (size_t i = 0; slash && !*path && i < sizeof places / sizeof places[0]; i++) {
+        attn_str s = ATTN_STR_INIT;
+        attn_str_append_f(&s, "%.*s%s", (int)(slash - object), object, places[i]);
+        *path = attn_str_take(&s);
+        if (!*path)
+            return attn_fail_nomem(err);
+        if (access(*path, F_OK) != 0) {
+            free(*path);
+            *path = NULL;
+        }
+    }
+    return ATTN_OK;
 }
 
 attn_status attn_db_system_path(const char *option, char **path, attn_error *err) {
@@ -58,9 +65,12 @@ attn_status attn_db_system_path(const char *option, char **path, attn_error *err
     *path = NULL;
     if (given)
         return copy(given, path, err);
-    ATTN_TRY(beside_program(path, err));
-    if (*path && access(*path, F_OK) == 0)
-        return ATTN_OK;
-    free(*path);
-    return copy(ATTN_SYSTEM_DB, path, err);
+    char program[4096];
+    ssize_t n = readlink("/proc/self/exe", program, sizeof program - 1);
+    program[n > 0 ? n : 0] = '\0';
+    ATTN_TRY(beside(program, path, err));
+    Dl_info self; /* of the shared library, if this code is in one */
+    if (!*path && dladdr(ATTN_SYSTEM_DB, &self) && self.dli_fname)
+        ATTN_TRY(beside(self.dli_fname, path, err));
+    return *path ? ATTN_OK : copy(ATTN_SYSTEM_DB, path, err);
 }

@@ -20,6 +20,13 @@ cmake -S "$here" -B "$prefix/cmake" -DCMAKE_PREFIX_PATH="$prefix/moved" -DCMAKE_
 expect "$prefix/cmake/with_shared"
 expect "$prefix/cmake/with_static"
 
+# The installed program finds the shipped results of the place it was moved to.
+mkdir -p "$prefix/moved/share/attntune"
+touch "$prefix/moved/share/attntune/system.db"
+found=$(realpath "$("$prefix/moved/bin/attntune" db path --system)")
+[ "$found" = "$(realpath "$prefix/moved/share/attntune/system.db")" ] ||
+    { echo "the shipped results are looked for in $found"; exit 1; }
+
 # The shared library shows what attntune.h declares and nothing else: not Lua, SQLite or internals.
 library=$(find "$prefix/moved" -name 'libattntune.so')
 declared=$(grep -oE '\battn_[a-z_]+\(' "$ATTN_SOURCE/runtime/include/attntune/attntune.h" | tr -d '(' | sort -u)
