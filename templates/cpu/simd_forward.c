@@ -25,6 +25,7 @@ enum {
     MRV = $(MRV),              /* columns of an output tile, which fills MRV x NV registers */
     BK = $(BK),                /* keys of a block at most; a multiple of MR */
     MASKED = $(MASKED),        /* there is a mask */
+    STEPS = $(STEP_COUNT),     /* steps of a pass over a block: see find_edges */
     LSE = $(LSE),              /* the log-sum-exp of each row is wanted */
     PACK_GQA = $(PACK_GQA),    /* a task's rows are those of all heads that share K and V */
     PACK_KV = $(PACK_KV),      /* K and V are first copied to where their rows are contiguous */
@@ -37,7 +38,7 @@ typedef attn_vi vi;
 struct task {
     const attn_forward_args *a;
     int64_t batch, head, kv_head; /* head: the first of a packed task's heads */
-    int32_t row, rows;            /* first row of the task; rows of the head, or packed heads */
+    int64_t row, rows;            /* first row of the task; rows of the head, or packed heads */
 };
 
 struct group {
@@ -47,8 +48,8 @@ struct group {
     int32_t lo[LANES], hi[LANES];   /* each row sees the keys lo <= key <= hi that exist */
     int32_t begin, end;             /* any row sees only keys begin <= key < end */
     int32_t all_begin, all_end;     /* every row sees all keys all_begin <= key < all_end */
-    int32_t row, rows;              /* first row; lanes that are rows, the rest repeat the last */
-    int32_t started;
+    int32_t started, rows;          /* lanes that are rows; the others repeat the last */
+    int64_t row;                    /* the first */
 };
 
 /* Consecutive keys, with their rows of K and V. */
@@ -81,20 +82,20 @@ static struct task task_of(const attn_forward_args *a, int task) {
                          .batch = index / heads,
                          .head = head,
                          .kv_head = head / a->group,
-                         .row = task % a->tiles * GROUPS * LANES,
-                         .rows = a->seq_q * share};
+                         .row = (int64_t)(task % a->tiles) * GROUPS * LANES,
+                         .rows = (int64_t)a->seq_q * share};
 }
 
 /* A packed task's rows go through its heads first, then through the positions. */
-static int64_t head_of(const struct task *t, int32_t row) {
+static int64_t head_of(const struct task *t, int64_t row) {
     return t->head + (PACK_GQA ? row % t->a->group : 0);
 }
 
-static int32_t position_of(const struct task *t, int32_t row) {
-    return PACK_GQA ? row / t->a->group : row;
+static int32_t position_of(const struct task *t, int64_t row) {
+    return (int32_t)(PACK_GQA ? row / t->a->group : row);
 }
 
-static int64_t offset_of(const struct task *t, const int64_t stride[3], int32_t row) {
+static int64_t offset_of(const struct task *t, const int64_t stride[3], int64_t row) {
     return t->batch * stride[0] + head_of(t, row) * stride[1] + position_of(t, row) * stride[2];
 }
 
@@ -103,7 +104,7 @@ static void load_queries(const struct task *t, struct group *g) {
     for (int32_t lane = 0; lane < LANES; lane += 4) {
         const float *row[4];
         for (int i = 0; i < 4; i++) {
-            const int32_t r = g->row + min(lane + i, g->rows - 1);
+            const int64_t r = g->row + min(lane + i, g->rows - 1);
             row[i] = (const float *)t->a->q + offset_of(t, t->a->q_stride, r);
         }
         int d = 0;
@@ -121,10 +122,10 @@ static void load_queries(const struct task *t, struct group *g) {
     }
 }
 
-static void start_group(const struct task *t, struct group *g, int32_t row) {
+static void start_group(const struct task *t, struct group *g, int64_t row) {
     const attn_forward_args *a = t->a;
     g->row = row;
-    g->rows = min(LANES, t->rows - row);
+    g->rows = t->rows - row < LANES ? (int32_t)(t->rows - row) : LANES;
     g->started = 0;
     for (int32_t i = 0; i < LANES; i++) {
         const int32_t at = position_of(t, row + min(i, g->rows - 1)) + a->mask_offset;
@@ -140,10 +141,10 @@ static void start_group(const struct task *t, struct group *g, int32_t row) {
     load_queries(t, g);
 }
 
-/* Scores of MR keys from the block's key `at` on, in the vectors `from` and up. Keys past the
+/* The scores of MR keys, the block's key `at` and on, in the vectors from..to-1. Keys past the
  * block's last repeat it: they are stored, and used no further. */
-ATTN_INLINE void score_tile(const int from, struct group *g, const struct keys *keys, int32_t at,
-                            float (*s)[LANES]) {
+ATTN_INLINE void score_tile(const int from, const int to, struct group *g, const struct keys *keys,
+                            int32_t at, float (*s)[LANES]) {
     const float *row[MR];
     for (int r = 0; r < MR; r++) {
         const int64_t key = min(at + r, keys->count - 1);
@@ -156,23 +157,23 @@ ATTN_INLINE void score_tile(const int from, struct group *g, const struct keys *
     ATTN_UNROLL($(UNROLL))
     for (int d = 0; d < D; d++) {
         vf q[NV];
-        ATTN_EACH (j, from, NV)
+        ATTN_EACH (j, from, to)
             q[j] = attn_vload(&g->q[d][j * VL]);
         ATTN_EACH (r, 0, MR) {
-            ATTN_EACH (j, from, NV)
+            ATTN_EACH (j, from, to)
                 acc[r][j] += q[j] * row[r][d];
         }
     }
 
     const int32_t first = keys->first + at, last = keys->first + keys->count - 1;
     if (MASKED && (first < g->all_begin || first + MR > g->all_end)) {
-        ATTN_EACH (j, from, NV) {
+        ATTN_EACH (j, from, to) {
             const vi lo = *(const vi *)&g->lo[j * VL], hi = *(const vi *)&g->hi[j * VL];
             ATTN_EACH (r, 0, MR)
                 acc[r][j] = attn_vsee(acc[r][j], min(first + r, last), lo, hi);
         }
     }
-    ATTN_EACH (j, from, NV) {
+    ATTN_EACH (j, from, to) {
         vf top = attn_vload(&g->max[j * VL]);
         ATTN_EACH (r, 0, MR) {
             top = attn_vmax(top, acc[r][j]);
@@ -182,53 +183,58 @@ ATTN_INLINE void score_tile(const int from, struct group *g, const struct keys *
     }
 }
 
-/* Scores of the block's keys at..stop-1; gives the next key to do. A function of its own for each
- * `from`, as are the outputs below: in a larger one, compilers run out of registers. */
-//@ for from = 0, LAST do
-ATTN_NOINLINE int32_t scores_$(from)(struct group *g, const struct keys *keys, int32_t at,
+/* The scores of one step, at least to the block's key `stop`; gives the next key to do. A function
+ * of its own, as are the outputs below: in a larger one, compilers run out of registers. */
+//@ for step, vectors in ipairs(STEPS) do
+ATTN_NOINLINE int32_t scores_$(step)(struct group *g, const struct keys *keys, int32_t at,
                                      int32_t stop, float (*s)[LANES]) {
     for (; at < stop; at += MR)
-        score_tile($(from), g, keys, at, s);
+        score_tile($(vectors.from), $(vectors.to), g, keys, at, s);
     return at;
 }
 //@ end
 
-/* Turns the scores of the block's keys at..stop-1 into weights, and adds these to `sum`. */
-ATTN_INLINE void weights(const int from, float (*s)[LANES], int32_t at, int32_t stop,
-                         const vf base[NV], vf sum[NV]) {
+/* Turns the scores of one step into weights, and adds these to `sum`; gives the next key to do. */
+ATTN_INLINE int32_t weights(const int from, const int to, float (*s)[LANES], int32_t at,
+                            int32_t stop, const vf base[NV], vf sum[NV]) {
     for (; at < stop; at++) {
-        ATTN_EACH (j, from, NV) {
+        ATTN_EACH (j, from, to) {
             const vf p = EXP2(attn_vload(&s[at][j * VL]) - base[j]);
             attn_vstore(&s[at][j * VL], p);
             sum[j] += p;
         }
     }
+    return at;
 }
 
-/* Adds V P of the block's keys at..stop-1 to acc: `cols` columns of V, whose first is at `v`. */
-ATTN_INLINE void output_keys(const int from, const int cols, const float *v, int64_t stride,
-                             float (*p)[LANES], int32_t at, int32_t stop, vf acc[MRV][NV]) {
+/* Adds V P of one step's keys to acc: `cols` columns of V, whose first is at `v`; gives the next
+ * key to do. */
+ATTN_INLINE int32_t output_step(const int from, const int to, const int cols, const float *v,
+                                int64_t stride, float (*p)[LANES], int32_t at, int32_t stop,
+                                vf acc[MRV][NV]) {
     ATTN_UNROLL($(UNROLL))
     for (; at < stop; at++) {
         const float *row = v + at * stride;
         vf w[NV];
-        ATTN_EACH (j, from, NV)
+        ATTN_EACH (j, from, to)
             w[j] = attn_vload(&p[at][j * VL]);
         ATTN_EACH (i, 0, cols) {
-            ATTN_EACH (j, from, NV)
+            ATTN_EACH (j, from, to)
                 acc[i][j] += w[j] * row[i];
         }
     }
+    return at;
 }
 
 /* O = O alpha + V P in the columns c..c+cols-1. */
 ATTN_INLINE void output_tile(const int cols, struct group *g, const struct keys *keys, int c,
-                             const int32_t limit[NV], float (*p)[LANES], const vf alpha[NV]) {
+                             const int32_t edge[STEPS], float (*p)[LANES], const vf alpha[NV]) {
     vf acc[MRV][NV] = {0};
+    const float *v = keys->v + c;
     int32_t at = 0;
-    //@ for from = 0, LAST do
-    output_keys($(from), cols, keys->v + c, keys->v_stride, p, at, limit[$(from)], acc);
-    at = limit[$(from)];
+    //@ for step, vectors in ipairs(STEPS) do
+    at = output_step($(vectors.from), $(vectors.to), cols, v, keys->v_stride, p, at,
+                     edge[$(step) - 1], acc);
     //@ end
     ATTN_EACH (i, 0, cols) {
         ATTN_EACH (j, 0, NV) {
@@ -241,28 +247,36 @@ ATTN_INLINE void output_tile(const int cols, struct group *g, const struct keys 
 /* All tiles of `cols` columns from column c on; gives the next column to do. */
 //@ for _, cols in ipairs(OUTPUT_TILES) do
 ATTN_NOINLINE int outputs_$(cols)(struct group *g, const struct keys *keys, int c,
-                                  const int32_t limit[NV], float (*p)[LANES], const vf alpha[NV]) {
+                                  const int32_t edge[STEPS], float (*p)[LANES],
+                                  const vf alpha[NV]) {
     for (; c + $(cols) <= DV; c += $(cols))
-        output_tile($(cols), g, keys, c, limit, p, alpha);
+        output_tile($(cols), g, keys, c, edge, p, alpha);
     return c;
 }
 //@ end
 
-/* One block of keys for one group, in three passes over the scores.
- *
- * Vector j sees none of the keys from limit[j] on, so under the diagonal of a causal mask each pass
- * is a staircase: the keys below limit[0] in all vectors, those below limit[1] in all but vector 0,
- * and so on. Without a mask it has one step. */
+/* Where the steps of a pass over a block end. Under a mask's edges, which run down the rows as a
+ * staircase, the vectors that see nothing are left out: at a window's left edge the first step is
+ * for vector 0 alone, the second for vectors 0 and 1, and so on; at the diagonal the first is for
+ * all vectors, the second for all but vector 0, and so on. */
+static void find_edges(const struct group *g, const struct keys *keys, int32_t edge[STEPS]) {
+    int step = 0;
+    for (int j = 1; j < NV && STEPS > NV; j++) /* before a tile with the first key of vector j */
+        edge[step++] = max(0, min(keys->count, g->lo[j * VL] - keys->first)) / MR * MR;
+    for (int j = 0; step < STEPS; j++) /* behind the last key of vector j */
+        edge[step++] = max(0, min(keys->count, g->hi[(j + 1) * VL - 1] + 1 - keys->first));
+}
+
+/* One block of keys for one group, in three passes over the scores. */
 static void attend(struct group *g, const struct keys *keys, float (*s)[LANES]) {
-    int32_t limit[NV], at = 0;
-    for (int j = 0; j < NV; j++)
-        limit[j] = max(0, min(keys->count, g->hi[(j + 1) * VL - 1] + 1 - keys->first));
+    int32_t edge[STEPS], at = 0;
+    find_edges(g, keys, edge);
 
     vf base[NV], alpha[NV], sum[NV] = {0};
     for (int j = 0; j < NV; j++)
         alpha[j] = attn_vload(&g->max[j * VL]);
-    //@ for from = 0, LAST do
-    at = scores_$(from)(g, keys, at, limit[$(from)], s);
+    //@ for step = 1, STEP_COUNT do
+    at = scores_$(step)(g, keys, at, edge[$(step) - 1], s);
     //@ end
 
     /* While a row has seen no key its maximum is -inf, and -inf - -inf would be NaN. */
@@ -272,16 +286,15 @@ static void attend(struct group *g, const struct keys *keys, float (*s)[LANES]) 
         alpha[j] = EXP2(alpha[j] - base[j]);
     }
     at = 0;
-    //@ for from = 0, LAST do
-    weights($(from), s, at, limit[$(from)], base, sum);
-    at = limit[$(from)];
+    //@ for step, vectors in ipairs(STEPS) do
+    at = weights($(vectors.from), $(vectors.to), s, at, edge[$(step) - 1], base, sum);
     //@ end
     for (int j = 0; j < NV; j++)
         attn_vstore(&g->sum[j * VL], attn_vload(&g->sum[j * VL]) * alpha[j] + sum[j]);
 
     int c = 0;
     //@ for _, cols in ipairs(OUTPUT_TILES) do
-    c = outputs_$(cols)(g, keys, c, limit, s, alpha);
+    c = outputs_$(cols)(g, keys, c, edge, s, alpha);
     //@ end
     g->started = 1;
 }
@@ -374,7 +387,7 @@ int $(KERNEL)(const attn_forward_args *a, int task, int worker) {
     const struct keys all =
         PACK_KV ? packed_keys_of(a, t.batch, t.kv_head) : keys_of(a, t.batch, t.kv_head);
     int32_t groups = 0, begin = a->seq_kv, end = 0;
-    for (int32_t row = t.row; row < min(t.rows, t.row + GROUPS * LANES); row += LANES) {
+    for (int64_t row = t.row; groups < GROUPS && row < t.rows; row += LANES) {
         struct group *g = &w->group[groups++];
         start_group(&t, g, row);
         begin = min(begin, g->begin);

@@ -14,6 +14,18 @@ local function instruction_set(dev)
   return { name = "generic", registers = 16, full = 4, half = 0, flags = {} }
 end
 
+-- The vectors of each step in which a block's keys are gone through: see the template's find_edges.
+local function steps(mask, vectors)
+  local list = {}
+  if mask == "window" then
+    for to = 1, vectors - 1 do list[#list + 1] = { from = 0, to = to } end
+  end
+  for from = 0, mask == "none" and 0 or vectors - 1 do
+    list[#list + 1] = { from = from, to = vectors }
+  end
+  return list
+end
+
 -- Accumulators, the vectors of a row, and one element of K or V must all stay in registers.
 local function fits(c, rows)
   return (rows + 1) * c.NV + 1 <= c.REGISTERS
@@ -45,7 +57,7 @@ return family {
 
   core = {
     VECTOR = { "full" }, MRV = { 4, 6, 8 }, BLOCK_K = { 48, 96 }, GROUPS = { 1, 2 },
-    PACK_GQA = { 0 }, PREFETCH_V = { 1 }, EXP = { "native" }, EXP_DEGREE = { 5 },
+    PACK_GQA = { 1 }, PREFETCH_V = { 1 }, EXP = { "native" }, EXP_DEGREE = { 5 },
     UNROLL = { 1 }, ORDER = { "longest_first" }, COMPILER = { "cc" }, OPT = { "-O3" },
   },
 
@@ -56,7 +68,8 @@ return family {
     c.MASKED = p.mask == "none" and 0 or 1
     c.LSE = p.lse
     c.VL = c.VECTOR == "full" and set.full or set.half
-    c.LAST = c.MASKED * (c.NV - 1) -- last step of the staircase under a mask's diagonal
+    c.STEPS = steps(p.mask, c.NV)
+    c.STEP_COUNT = #c.STEPS
     c.BK = round_up(c.BLOCK_K, c.MR)
     c.PACK_SYMBOL, c.PACK_ROWS = "simd_forward_pack", 64
 
@@ -113,7 +126,7 @@ return family {
     return {
       VECTOR = "full", NV = many and 4 or 3, MR = many and 6 or 4,
       MRV = many and p.head_dim_v >= 6 and 6 or 4, BLOCK_K = 96, GROUPS = 1,
-      PACK_GQA = 0, PACK_KV = 0, PREFETCH_V = 1, EXP = "native", EXP_DEGREE = 5, UNROLL = 1,
+      PACK_GQA = 1, PACK_KV = 0, PREFETCH_V = 1, EXP = "native", EXP_DEGREE = 5, UNROLL = 1,
       ORDER = "longest_first", COMPILER = "cc", OPT = "-O3",
     }
   end,
