@@ -197,6 +197,7 @@ static bool look_after(attn_builders *builders, int32_t i, attn_built *built) {
     attn_fields fields;
     attn_loss loss;
     struct task *task = builders->doing[i];
+    attn_worker_limits(&builders->worker[i], 0, compile_limit(builders), 0);
     attn_worker_event event = attn_worker_look(&builders->worker[i], &fields, &reply, &loss);
     if (!task || event == ATTN_WORKER_NOTHING)
         return false;
@@ -218,7 +219,6 @@ static bool begin_first(attn_builders *builders, int32_t i, attn_built *built) {
     struct task *task = take(builders, &builders->queue);
     const attn_binary *kept = find_kept(builders, task->key);
     if (!kept) {
-        attn_worker_limits(&builders->worker[i], 0, compile_limit(builders), 0);
         if (attn_worker_send(&builders->worker[i], ATTN_MSG_COMPILE, &task->request, &err) ==
             ATTN_OK) {
             builders->doing[i] = task;

@@ -63,7 +63,8 @@ static attn_status claim(attn_job *job, attn_candidate *c, bool was_late, attn_e
 
 attn_status attn_job_feed(attn_job *job, attn_error *err) {
     int32_t jobs = job->options->jobs;
-    size_t room = (size_t)(jobs < 1 ? 1 : jobs) + (size_t)2 * ATTN_BATCH;
+    /* Enough to keep compilers and device busy; every one more is lost if we are killed. */
+    size_t room = (size_t)(jobs < 1 ? 1 : jobs) + job->batch + 1;
     size_t late = job->late.count; /* what is put off again now waits for the next call */
     attn_candidate *c;
     bool was_late;

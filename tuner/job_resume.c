@@ -97,7 +97,8 @@ attn_status attn_job_resume(attn_job *job, bool *done, attn_error *err) {
         job->decided_before = true;
         job->seconds_before = row->extent.seconds;
         bool enough = row->extent.exhausted || row->extent.seconds >= ENOUGH * job->share_s;
-        if (o->again || o->family || !enough || !all_families_tried(job, &rows))
+        bool other = o->family && strcmp(o->family, row->variant.family) != 0;
+        if (o->again || other || !enough || !all_families_tried(job, &rows))
             continue;
         *done = true;
         count_outcomes(job, &rows);

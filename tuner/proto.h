@@ -29,7 +29,8 @@ typedef enum attn_step_kind {
 typedef struct attn_pulse {
     _Atomic uint32_t kind;
     _Atomic uint32_t slot;
-    _Atomic int64_t since; /* attn_now_ns at its beginning */
+    _Atomic int64_t since;  /* attn_now_ns at its beginning */
+    _Atomic int64_t parent; /* its pid, before the worker starts */
 } attn_pulse;
 
 int64_t attn_now_ns(void); /* CLOCK_MONOTONIC */

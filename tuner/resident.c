@@ -42,7 +42,7 @@ int64_t attn_memory_resident(pid_t pid) {
 
 int64_t attn_memory_share(double problem_bytes) {
     char text[2048];
-    double share = 8 * problem_bytes + 4.0 * (1 << 30);
+    double share = 8 * problem_bytes + (problem_bytes > 0 ? 1 : 2) * (double)(1 << 30);
     (void)read_text("/proc/meminfo", text, sizeof text);
     const char *available = strstr(text, "MemAvailable:");
     double there = available ? strtod(available + strlen("MemAvailable:"), NULL) * 1024 * 0.7 : 0;

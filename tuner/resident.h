@@ -8,8 +8,9 @@
 /* Bytes resident of a process and all its descendants; 0 if it is gone. */
 int64_t attn_memory_resident(pid_t pid);
 
-/* What a worker may take beyond what it has, for a problem of that size: eight times the problem
- * and 4 GiB, but no more than 70 % of what is available. */
+/* What a worker may take beyond what it has: for a problem of that size on a device, eight times
+ * the problem and 1 GiB; for a compiler (0 bytes), 2 GiB; but no more than 70 % of what is
+ * available. */
 int64_t attn_memory_share(double problem_bytes);
 
 #endif

@@ -99,7 +99,8 @@ static attn_status answer(attn_server *server, attn_message_type type, attn_fiel
 static bool open_pulse(attn_server *server) {
     server->pulse =
         mmap(NULL, sizeof *server->pulse, PROT_READ | PROT_WRITE, MAP_SHARED, ATTN_PULSE_FD, 0);
-    return server->pulse != MAP_FAILED;
+    /* Should the parent have died before we asked to be told of it, there is nothing to do. */
+    return server->pulse != MAP_FAILED && server->pulse->parent == getppid();
 }
 
 static attn_status serve(attn_server *server, attn_error *err) {

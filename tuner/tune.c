@@ -8,6 +8,7 @@
 
 #include "job.h"
 #include "probe.h"
+#include "stop.h"
 
 static const double SECONDS = 20, SECONDS_QUICK = 6; /* a problem, if no budget is given */
 
@@ -91,7 +92,10 @@ static attn_status run_device(struct run *run, size_t device, attn_error *err) {
     for (size_t i = 0; status == ATTN_OK && !run->result->signal && i < o->problem_count; i++)
         status = run_problem(run, &lane, device, i, err);
     attn_worker_kill(&lane.worker);
-    return status;
+    if (status != ATTN_ERR_TIMEOUT)
+        return status;
+    run->result->signal = attn_stop_signal(o->stop_fd); /* while the device was being opened */
+    return run->result->signal ? ATTN_OK : status;
 }
 
 /*-*** The run ***************************************************/

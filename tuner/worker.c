@@ -49,6 +49,7 @@ static attn_status open_pipes(attn_worker *worker, int child[3], attn_error *err
         worker->pulse = NULL;
         return attn_fail_nomem(err);
     }
+    worker->pulse->parent = getpid();
     return ATTN_OK;
 }
 
@@ -210,28 +211,28 @@ static attn_worker_event lose(attn_worker *worker, attn_loss *loss, attn_outcome
     return ATTN_WORKER_LOST;
 }
 
-/* Ends a worker that has gone over a limit. */
+/* Ends a worker that has gone over a limit. One that has grown a lot when its time is up was on its
+ * way to all the memory there is. */
 static attn_worker_event check_limits(attn_worker *worker, attn_loss *loss) {
     char line[160];
     uint32_t kind = worker->pulse->kind;
     bool launching = kind == ATTN_STEP_LAUNCH || kind == ATTN_STEP_SAMPLING;
     double limit = launching ? worker->launch_s : worker->work_s;
     double seconds = (double)(attn_now_ns() - worker->pulse->since) * 1e-9;
-    if (kind != ATTN_STEP_WAITING && seconds > limit) {
-        (void)snprintf(line, sizeof line, "%s has not ended after %.3g s",
-                       launching                             ? "a launch"
-                       : worker->request == ATTN_MSG_COMPILE ? "the compiler"
-                                                             : "a step of the worker",
-                       limit);
-        return lose(worker, loss, ATTN_OUTCOME_TIMEOUT, line);
-    }
+    bool late = kind != ATTN_STEP_WAITING && seconds > limit;
     int64_t grown = attn_memory_resident(worker->pid) - worker->memory_base;
-    if (grown > worker->memory_limit) {
-        (void)snprintf(line, sizeof line, "took more than %.1f GB of memory",
-                       (double)worker->memory_limit * 1e-9);
+    if (grown > (late ? worker->memory_limit / 4 : worker->memory_limit)) {
+        (void)snprintf(line, sizeof line, "took %.1f GB of memory", (double)grown * 1e-9);
         return lose(worker, loss, ATTN_OUTCOME_OOM, line);
     }
-    return ATTN_WORKER_NOTHING;
+    if (!late)
+        return ATTN_WORKER_NOTHING;
+    (void)snprintf(line, sizeof line, "%s has not ended after %.3g s",
+                   launching                             ? "a launch"
+                   : worker->request == ATTN_MSG_COMPILE ? "the compiler"
+                                                         : "a step of the worker",
+                   limit);
+    return lose(worker, loss, ATTN_OUTCOME_TIMEOUT, line);
 }
 
 attn_worker_event attn_worker_look(attn_worker *worker, attn_fields *fields, attn_error *reply,
