@@ -66,9 +66,10 @@ static attn_status lint_compile(void *user, const attn_variant *variant,
 static int lint_family(attn_cli *cli, lint_run *run, size_t *faults) {
     attn_error err = ATTN_ERROR_INIT;
     size_t found = 0;
-    (void)attn_gen_lint(cli->gen, run->family, lint_compile, lint_line, run, &found, &err);
+    attn_status status =
+        attn_gen_lint(cli->gen, run->family, lint_compile, lint_line, run, &found, &err);
     *faults += found;
-    return attn_failure(&err);
+    return status == ATTN_OK ? ATTN_EXIT_OK : attn_failure(&err);
 }
 
 static int lint(attn_cli *cli) {
