@@ -226,10 +226,10 @@ static int32_t fake_workers(const attn_backend_device *device) {
     return 0;
 }
 
-/* 6 GB/s, at most 8 GB, so that a tuner which does not notice harms nobody else. */
+/* 1.6 GB/s, at most 8 GB, so that a tuner which does not notice harms nobody else. */
 static void take_memory(void) {
-    enum { STEP = 64 << 20, STEPS = 128 };
-    const struct timespec moment = {0, 10000000};
+    enum { STEP = 32 << 20, STEPS = 256 };
+    const struct timespec moment = {0, 20000000};
     for (int i = 0; i < STEPS; i++) {
         volatile char *part = malloc(STEP);
         for (size_t at = 0; part && at < STEP; at += 4096)

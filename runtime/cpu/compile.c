@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "flags.h"
+#include "folder.h"
 #include "isa.h"
 #include "tool.h"
 
@@ -118,21 +119,22 @@ static attn_status read_binary(const char *path, attn_binary *binary, attn_error
 }
 
 typedef struct compile_paths {
-    attn_str folder, source, object, shared;
+    attn_folder folder;
+    attn_str source, object, shared;
 } compile_paths;
 
 static attn_status make_paths(compile_paths *p, attn_error *err) {
-    ATTN_TRY(attn_tool_folder(&p->folder, err));
-    attn_str_append_f(&p->source, "%s/kernel.c", p->folder.data);
-    attn_str_append_f(&p->object, "%s/kernel.o", p->folder.data);
-    attn_str_append_f(&p->shared, "%s/kernel.so", p->folder.data);
+    ATTN_TRY(attn_folder_make(&p->folder, err));
+    const char *folder = p->folder.path.data;
+    attn_str_append_f(&p->source, "%s/kernel.c", folder);
+    attn_str_append_f(&p->object, "%s/kernel.o", folder);
+    attn_str_append_f(&p->shared, "%s/kernel.so", folder);
     bool failed = p->source.failed || p->object.failed || p->shared.failed;
     return failed ? attn_fail_nomem(err) : ATTN_OK;
 }
 
 static void remove_paths(compile_paths *p) {
-    attn_tool_folder_remove(attn_str_text(&p->folder));
-    attn_str_free(&p->folder);
+    attn_folder_remove(&p->folder);
     attn_str_free(&p->source);
     attn_str_free(&p->object);
     attn_str_free(&p->shared);
@@ -148,10 +150,10 @@ static attn_status compile_in(const compile_paths *p, const attn_build *build,
         text.failed ? attn_fail_nomem(err) : write_file(p->source.data, &text, err);
     attn_str_free(&text);
     ATTN_TRY(status);
-    ATTN_TRY(compile_object(tool, flags, p->source.data, p->object.data, p->folder.data,
+    ATTN_TRY(compile_object(tool, flags, p->source.data, p->object.data, p->folder.path.data,
                             &binary->log, err));
-    ATTN_TRY(link_object(tool, flags, p->object.data, p->shared.data, p->folder.data, &binary->log,
-                         err));
+    ATTN_TRY(link_object(tool, flags, p->object.data, p->shared.data, p->folder.path.data,
+                         &binary->log, err));
     return read_binary(p->shared.data, binary, err);
 }
 
@@ -172,7 +174,7 @@ static attn_status check_build(const attn_build *build, const attn_cpu_flags *fl
 static attn_status compile_checked(const attn_build *build, const attn_cpu_flags *flags,
                                    attn_binary *binary, attn_error *err) {
     attn_tool tool = {0};
-    compile_paths paths = {0};
+    compile_paths paths = {.folder = ATTN_FOLDER_INIT};
     uint32_t needs = 0;
     attn_status status = check_build(build, flags, &needs, err);
     if (status == ATTN_OK)

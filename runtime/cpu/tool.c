@@ -1,7 +1,6 @@
 /* tool.c: finding and running the compiler; see tool.h. */
 #include "tool.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -82,33 +81,6 @@ void attn_tool_free(attn_tool *tool) {
     free(tool->text);
     free(tool->path);
     *tool = (attn_tool){0};
-}
-
-attn_status attn_tool_folder(attn_str *folder, attn_error *err) {
-    const char *base = getenv("TMPDIR");
-    attn_str_clear(folder);
-    attn_str_append_f(folder, "%s/attntune-XXXXXX", base && *base ? base : "/tmp");
-    if (folder->failed)
-        return attn_fail_nomem(err);
-    if (!mkdtemp(folder->data)) {
-        int error = errno;
-        folder->data[folder->size - strlen("/attntune-XXXXXX")] = '\0';
-        attn_fail(err, ATTN_ERR_IO, "no temporary folder can be made in %s: %s (TMPDIR names it)",
-                  folder->data, strerror(error));
-        attn_str_free(folder);
-        return err->status;
-    }
-    return ATTN_OK;
-}
-
-void attn_tool_folder_remove(const char *folder) {
-    DIR *dir = *folder ? opendir(folder) : NULL;
-    for (struct dirent *entry; dir && (entry = readdir(dir));)
-        unlinkat(dirfd(dir), entry->d_name, 0);
-    if (dir)
-        closedir(dir);
-    if (*folder)
-        rmdir(folder);
 }
 
 /* The environment of the child: ours with English messages and, if given, the row "TMPDIR=..." in

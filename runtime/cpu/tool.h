@@ -20,10 +20,6 @@ typedef struct attn_tool {
 attn_status attn_tool_find(const char *name, attn_tool *tool, attn_error *err);
 void attn_tool_free(attn_tool *tool);
 
-/* A private folder (mode 0700) in TMPDIR or /tmp, and its end with all that is in it. */
-attn_status attn_tool_folder(attn_str *folder, attn_error *err);
-void attn_tool_folder_remove(const char *folder);
-
 /* Runs the tool with more arguments (NULL at the end) and waits. Its stdout and stderr are appended
  * to `output`, its messages are in English, its temporary files go to `folder` (NULL: as they are).
  *

@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <sched.h>
 #include <signal.h>
+#include <sys/file.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -156,6 +157,54 @@ static void test_group_kill(void) {
     remove_compiler();
 }
 
+/* Calls `act` for each folder of a compile that is there; returns how many there are. */
+static int each_compile_folder(void (*act)(const char *path)) {
+    DIR *dir = opendir(folder);
+    int count = 0;
+    for (struct dirent *e; dir && (e = readdir(dir));) {
+        char path[512];
+        snprintf(path, sizeof path, "%s/%s", folder, e->d_name);
+        if (strncmp(e->d_name, "attntune-cc-", 12) != 0)
+            continue;
+        count++;
+        if (act)
+            act(path);
+    }
+    if (dir)
+        closedir(dir);
+    return count;
+}
+
+static void make_old(const char *path) {
+    struct timespec times[2] = {{.tv_sec = time(NULL) - 100}, {.tv_sec = time(NULL) - 100}};
+    CHECK_EQ_INT(utimensat(AT_FDCWD, path, times, 0), 0);
+}
+
+static int held_fd = -1;
+
+static void hold(const char *path) {
+    held_fd = open(path, O_RDONLY | O_DIRECTORY);
+    CHECK_EQ_INT(flock(held_fd, LOCK_EX | LOCK_NB), 0);
+}
+
+/* The folder of the compile that was killed goes with a later compile: not while it may be new, and
+ * not while its owner lives. */
+static void test_sweep(void) {
+    attn_binary binary;
+    CHECK_EQ_INT(each_compile_folder(NULL), 1);
+    for (int step = 0; step < 3; step++) {
+        if (step == 1) {
+            each_compile_folder(make_old);
+            each_compile_folder(hold);
+        }
+        if (step == 2)
+            close(held_fd);
+        if (compile(plain, "-O1", &binary))
+            attn_binary_free(&binary);
+        CHECK_EQ_INT(each_compile_folder(NULL), step < 2);
+    }
+}
+
 /* What the compiler is given: a limit on CPU time, no descriptors of ours, a quiet stdin. */
 static void test_compiler_surroundings(void) {
     attn_binary binary;
@@ -303,19 +352,12 @@ static void test_other_cpu(void) {
 }
 
 static void remove_folder(void) {
-    DIR *dir = opendir(folder);
-    for (struct dirent *e; dir && (e = readdir(dir));) {
-        char path[512];
-        snprintf(path, sizeof path, "%s/%s", folder, e->d_name);
-        if (unlink(path) != 0 && e->d_name[0] != '.') { /* of the compile that was killed */
-            snprintf(path, sizeof path, "%s/%s/kernel.c", folder, e->d_name);
-            unlink(path);
-            *strrchr(path, '/') = '\0';
-            rmdir(path);
-        }
+    static const char *const files[] = {"asked", "started"};
+    for (int i = 0; i < 2; i++) {
+        char path[64];
+        snprintf(path, sizeof path, "%s/%s", folder, files[i]);
+        unlink(path);
     }
-    if (dir)
-        closedir(dir);
     CHECK_EQ_INT(rmdir(folder), 0);
 }
 
@@ -330,6 +372,7 @@ int main(void) {
     test_compiler_surroundings();
     test_toolchain_kept();
     test_group_kill();
+    test_sweep();
     remove_folder();
     return check_done();
 }

@@ -1,0 +1,82 @@
+/* folder.c: temporary folders; see folder.h. */
+#include "folder.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+static const char prefix[] = "attntune-cc-";
+enum { NAME_LENGTH = sizeof prefix - 1 + 6, OLD_SECONDS = 60 };
+
+static void remove_files(int fd) {
+    int copy = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+    DIR *dir = copy < 0 ? NULL : fdopendir(copy);
+    for (struct dirent *entry; dir && (entry = readdir(dir));)
+        unlinkat(fd, entry->d_name, 0);
+    if (dir)
+        closedir(dir);
+    else if (copy >= 0)
+        close(copy);
+}
+
+/* Was the folder left behind? Its owner holds a lock for as long as it lives, and takes it a moment
+ * after making the folder. */
+static bool left_behind(int fd) {
+    struct stat st;
+    return fstat(fd, &st) == 0 && st.st_uid == geteuid() &&
+           time(NULL) - st.st_mtim.tv_sec > OLD_SECONDS && flock(fd, LOCK_EX | LOCK_NB) == 0;
+}
+
+static void sweep(const char *base) {
+    DIR *dir = opendir(base);
+    for (struct dirent *entry; dir && (entry = readdir(dir));) {
+        if (strlen(entry->d_name) != NAME_LENGTH ||
+            strncmp(entry->d_name, prefix, sizeof prefix - 1) != 0)
+            continue;
+        int fd = openat(dirfd(dir), entry->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        if (fd >= 0 && left_behind(fd)) {
+            remove_files(fd);
+            unlinkat(dirfd(dir), entry->d_name, AT_REMOVEDIR);
+        }
+        if (fd >= 0)
+            close(fd);
+    }
+    if (dir)
+        closedir(dir);
+}
+
+attn_status attn_folder_make(attn_folder *folder, attn_error *err) {
+    const char *tmpdir = getenv("TMPDIR"), *base = tmpdir && *tmpdir ? tmpdir : "/tmp";
+    *folder = (attn_folder)ATTN_FOLDER_INIT;
+    sweep(base);
+    attn_str_append_f(&folder->path, "%s/%sXXXXXX", base, prefix);
+    if (folder->path.failed)
+        return attn_fail_nomem(err);
+    if (!mkdtemp(folder->path.data)) {
+        attn_fail(err, ATTN_ERR_IO, "no temporary folder can be made in %s: %s (TMPDIR names it)",
+                  base, strerror(errno));
+        attn_str_free(&folder->path);
+        return err->status;
+    }
+    folder->fd = open(folder->path.data, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (folder->fd < 0 || flock(folder->fd, LOCK_EX | LOCK_NB) != 0)
+        return attn_fail(err, ATTN_ERR_IO, "%s: %s", folder->path.data, strerror(errno));
+    return ATTN_OK;
+}
+
+void attn_folder_remove(attn_folder *folder) {
+    if (folder->fd >= 0) {
+        remove_files(folder->fd);
+        close(folder->fd);
+    }
+    if (folder->path.data)
+        rmdir(folder->path.data);
+    attn_str_free(&folder->path);
+    folder->fd = -1;
+}
