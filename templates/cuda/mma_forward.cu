@@ -201,6 +201,25 @@ ATTN_DEVICE float exponential(float x) {
     return EXP2 ? attn_exp2(x) : expf(x);
 }
 
+// Scores of one row to weights: 2^(scale (s - top)), summed onto `sum`. Up to 4096 the exponent is
+// one FMA from base = scale top; the rounding of base is common to the row and cancels. Beyond, it
+// would come near 1: there the difference is taken first.
+template <bool FAR>
+ATTN_DEVICE float row_weights(float s[KEY_TILES][4], int h, float top, float base, float scale,
+                              bool far, float sum) {
+#pragma unroll
+    for (int j = 0; j < KEY_TILES; j++)
+#pragma unroll
+        for (int e = 2 * h; e < 2 * h + 2; e++) {
+            float x = s[j][e] * scale - base;
+            if (FAR && far)
+                x = (s[j][e] - top) * scale;
+            s[j][e] = exponential(x);
+            sum += s[j][e];
+        }
+    return sum;
+}
+
 // Scores to weights; O and the sums are brought to the new maximum.
 ATTN_DEVICE void soften(state &st, float s[ROW_TILES][KEY_TILES][4], float scale) {
     const int row = threadIdx.x / 32 * 16 * ROW_TILES + threadIdx.x % 32 / 4;
@@ -208,24 +227,23 @@ ATTN_DEVICE void soften(state &st, float s[ROW_TILES][KEY_TILES][4], float scale
     for (int r = 0; r < ROW_TILES; r++)
 #pragma unroll
         for (int h = 0; h < 2; h++) {
-            float top = st.max[r][h];
+            const float before = st.max[r][h];
+            float top = before;
 #pragma unroll
             for (int j = 0; j < KEY_TILES; j++)
                 top = fmaxf(top, fmaxf(s[r][j][2 * h], s[r][j][2 * h + 1]));
             top = row_max(top, row + 16 * r + 8 * h);
             // While a row has seen no key its maximum is -inf, and -inf - -inf would be NaN.
-            const float base = top == -attn_infinity() ? 0.0f : top * scale;
-            const float alpha = exponential(st.max[r][h] * scale - base);
-            float sum = st.sum[r][h] * alpha;
-#pragma unroll
-            for (int j = 0; j < KEY_TILES; j++)
-#pragma unroll
-                for (int e = 2 * h; e < 2 * h + 2; e++) {
-                    s[r][j][e] = exponential(s[r][j][e] * scale - base);
-                    sum += s[r][j][e];
-                }
+            const float base = top == -attn_infinity() ? 0.0f : __fmul_rn(top, scale);
+            const bool far = fabsf(base) > 4096.0f;
+            const float alpha =
+                exponential(far ? (before - top) * scale : __fmul_rn(before, scale) - base);
+            const float sum = st.sum[r][h] * alpha;
+            if (__any_sync(0xffffffffu, far))
+                st.sum[r][h] = row_weights<true>(s[r], h, top, base, scale, far, sum);
+            else
+                st.sum[r][h] = row_weights<false>(s[r], h, top, base, scale, far, sum);
             st.max[r][h] = top;
-            st.sum[r][h] = sum;
 #pragma unroll
             for (int j = 0; j < V_TILES; j++) {
                 st.o[r][j][2 * h] *= alpha;
