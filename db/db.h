@@ -229,8 +229,9 @@ attn_status attn_db_import(attn_db *db, const char *text, const char *name, attn
  * stay behind; a build here that has no binary takes theirs. */
 attn_status attn_db_merge(attn_db *db, const char *path, attn_db_counts *counts, attn_error *err);
 
-/* Drops trials whose variant's family files, toolchain or ABI are no longer current, as judged by
- * keep(), and everything that nothing refers to any more. */
+/* Drops the ended trials that keep() refuses (the caller judges whether family files, toolchain and
+ * ABI are still current) and everything that nothing refers to any more. dropped->added is how many
+ * went, dropped->present how many stayed. */
 typedef bool attn_db_keep(void *user, const attn_db_row *row);
 attn_status attn_db_prune(attn_db *db, attn_db_keep *keep, void *user, attn_db_counts *dropped,
                           attn_error *err);

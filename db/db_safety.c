@@ -38,7 +38,7 @@ attn_status attn_db_resolve(const char *path, char **real, attn_error *err) {
     if (*real)
         return ATTN_OK;
     struct stat st;
-    if (lstat(path, &st) == 0)
+    if (lstat(path, &st) == 0 && S_ISLNK(st.st_mode)) /* a file may just have been made */
         return attn_fail(err, ATTN_ERR_IO, "database %s: a link that leads nowhere: %s", path,
                          strerror(errno));
     char *folder = folder_of(path);

@@ -241,6 +241,14 @@ static void test_unsafe(void) {
         CHECK_STATUS(try_open(fixture_path("theirs.db"), ATTN_DB_READ), ATTN_ERR_DB_UNSAFE,
                      err.line);
         CHECK_HAS(err.line, "belongs to user 65534");
+        /* A group of one's own is nobody else; another's is. */
+        make_database(fixture_path("group.db"), 1);
+        CHECK_EQ_INT(chmod(fixture_path("group.db"), 0664), 0);
+        CHECK_OK(try_open(fixture_path("group.db"), ATTN_DB_READ), err.line);
+        CHECK_EQ_INT(chown(fixture_path("group.db"), 0, 65534), 0);
+        CHECK_EQ_INT(chmod(fixture_path("group.db"), 0664), 0);
+        CHECK_STATUS(try_open(fixture_path("group.db"), ATTN_DB_READ), ATTN_ERR_DB_UNSAFE,
+                     err.line);
     }
 }
 

@@ -154,6 +154,52 @@ static void test_killed(void) {
     attn_db_close(db);
 }
 
+/* Killed at any moment of writing: what was acknowledged is there, and nothing is damaged. */
+static void test_killed_while_writing(void) {
+    const char *path = fixture_path("writing.db");
+    int *stored =
+        mmap(NULL, sizeof *stored, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    unsigned seed = 7;
+    if (stored == MAP_FAILED)
+        exit(1);
+    for (int round = 0; round < 12; round++) {
+        int status;
+        int64_t n, good;
+        attn_db *db;
+        pid_t child = fork();
+        if (child == 0) {
+            check_failures = 0;
+            db = fixture_open(path);
+            for (int i = 0; i < 100000; i++) {
+                fixture_run(db, 1000 * round + i, 0, ATTN_OUTCOME_OK, 100);
+                if (check_failures)
+                    _exit(1);
+                __atomic_add_fetch(stored, 1, __ATOMIC_SEQ_CST);
+            }
+            _exit(0);
+        }
+        int before = *stored; /* every second one gets somewhere first */
+        while (round % 2 && __atomic_load_n(stored, __ATOMIC_SEQ_CST) == before)
+            usleep(500);
+        usleep((unsigned)rand_r(&seed) % 60000);
+        kill(child, SIGKILL);
+        waitpid(child, &status, 0);
+        CHECK(WIFSIGNALED(status));
+        CHECK_OK(attn_db_open(path, ATTN_DB_WRITE, &db, &err), err.line);
+        CHECK_OK(attn_db_ask(db, "SELECT count(*) FROM trial WHERE outcome = 'ok'", &n, &err),
+                 err.line);
+        CHECK(n == *stored || n == *stored + 1); /* killed between the commit and the count */
+        *stored = (int)n;
+        CHECK_OK(attn_db_ask(db, "SELECT integrity_check = 'ok' FROM pragma_integrity_check", &good,
+                             &err),
+                 err.line);
+        CHECK_EQ_INT(good, 1);
+        attn_db_close(db);
+    }
+    CHECK(*stored >= 6);
+    munmap(stored, sizeof *stored);
+}
+
 /* Sessions that ours cannot look at, made by changing what the row of one says. */
 static void test_other_hosts(void) {
     static const struct {
@@ -227,6 +273,7 @@ static void test_read_only_folder(void) {
     CHECK_EQ_INT(chmod(fixture_folder, 0755), 0);
     pid_t child = fork();
     if (child == 0) {
+        check_failures = 0;
         if (geteuid() == 0 && (setgroups(0, NULL) || setgid(65534) || setuid(65534)))
             _exit(2);
         _exit(read_only(path));
@@ -254,6 +301,7 @@ int main(void) {
     fixture_begin();
     test_races();
     test_killed();
+    test_killed_while_writing();
     test_other_hosts();
     test_read_only_folder();
     test_locked();
