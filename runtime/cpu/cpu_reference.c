@@ -6,6 +6,7 @@
 #include "cpu_reference.h"
 
 #include <math.h>
+#include <string.h>
 
 #include "core/half.h"
 
@@ -19,12 +20,13 @@ typedef struct row_state {
 } row_state;
 
 static void load_row(attn_dtype dtype, const void *base, int64_t offset, int32_t n, float *to) {
-    const float *f32 = base;
-    const uint16_t *half = base;
-    for (int32_t i = 0; i < n; i++)
-        to[i] = dtype == ATTN_F32   ? f32[offset + i]
-                : dtype == ATTN_F16 ? attn_float_of_f16(half[offset + i])
-                                    : attn_float_of_bf16(half[offset + i]);
+    const uint16_t *half = (const uint16_t *)base + offset;
+    if (dtype == ATTN_F32)
+        memcpy(to, (const float *)base + offset, (size_t)n * sizeof *to);
+    for (int32_t i = 0; dtype == ATTN_F16 && i < n; i++)
+        to[i] = attn_float_of_f16(half[i]);
+    for (int32_t i = 0; dtype == ATTN_BF16 && i < n; i++)
+        to[i] = attn_float_of_bf16(half[i]);
 }
 
 static void store_element(attn_dtype dtype, void *base, int64_t offset, float x) {
