@@ -33,7 +33,7 @@ try() { # try PATCH: prints a line; fails unless the mutant is caught
     fi
     mv "$overlay/templates/include" "$overlay/include" # where the generator looks for helpers
     "$gate" --path "$overlay" "$family" "$problem" "$config" \
-        "$config NV=1 MR=4 MRV=4 GROUPS=2 BLOCK_K=48" >"$overlay/log" 2>&1
+        "$config NV=2 MR=4 MRV=4 GROUPS=2 BLOCK_K=48" >"$overlay/log" 2>&1
     if [ $? = 1 ] && [ "$(grep -c '^wrong: ' "$overlay/log")" = 2 ]; then
         echo "$name: caught: $(sed -n 's/^wrong: .*bound [^ ]*: //p' "$overlay/log" | head -n 1)"
         return 0
