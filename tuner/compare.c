@@ -30,6 +30,7 @@ attn_bounds attn_bounds_of(attn_dtype dtype, double plain) {
 }
 
 struct judging {
+    attn_forward_args args; /* of the host's tensors */
     const attn_inputs *inputs;
     const attn_reference *ref;
     attn_bounds bounds;
@@ -99,17 +100,42 @@ static bool judge_finite(struct judging *j, int64_t head, int64_t row, const uns
     return true;
 }
 
-/* A row without a reference: a mean of values is no larger than the largest of them can be. */
+static bool is_ignored(const struct judging *j, int64_t head) {
+    const attn_problem *p = &j->inputs->problem;
+    return head / (p->heads_q / p->heads_kv) == j->ref->ignored;
+}
+
+static bool sees_nothing(const struct judging *j, int64_t row) {
+    int64_t begin, end;
+    attn_visible_keys(&j->args, row, &begin, &end);
+    return begin == end;
+}
+
+/* A row without a reference: a mean of values is no larger than the largest of them can be, and 0
+ * if there are none. */
 static bool judge_unknown_row(struct judging *j, int64_t head, int64_t row,
                               const unsigned char *at) {
-    const attn_problem *p = &j->inputs->problem;
-    double largest = ATTN_RANDOM_LARGEST;
-    double limit = largest * (1.0 + 4.0 * j->bounds.row) + j->bounds.head;
+    double limit = ATTN_RANDOM_LARGEST * (1.0 + 4.0 * j->bounds.row) + j->bounds.head;
+    bool blind = sees_nothing(j, row);
     if (!judge_finite(j, head, row, at))
         return false;
+    for (int32_t c = 0; c < j->inputs->problem.head_dim_v; c++) {
+        double o = fabs((double)j->row[c]);
+        if (blind && o > j->bounds.head)
+            return too_large(j, head, row, "|o| of a row that should be 0", o, j->bounds.head);
+        if (o > limit)
+            return too_large(j, head, row, "|o| is above any |v|:", o, limit);
+    }
+    return true;
+}
+
+/* A row of the head with a NaN among its keys may hold anything, but it must be written. */
+static bool judge_ignored_row(struct judging *j, int64_t head, int64_t row,
+                              const unsigned char *at) {
+    const attn_problem *p = &j->inputs->problem;
     for (int32_t c = 0; c < p->head_dim_v; c++)
-        if (fabs((double)j->row[c]) > limit)
-            return too_large(j, head, row, "|o| is above any |v|:", fabs((double)j->row[c]), limit);
+        if (attn_poison_is_output(p->dtype, at + (size_t)c * attn_dtype_size(p->dtype), 1))
+            return wrong(j, head, row, "an element of o was not written");
     return true;
 }
 
@@ -147,7 +173,8 @@ static bool judge_row(struct judging *j, int64_t head, int64_t row, const unsign
     return error <= j->bounds.row || too_large(j, head, row, "error", error, j->bounds.row);
 }
 
-static bool judge_lse(struct judging *j, int64_t head, int64_t row) {
+/* known: the row has a reference, at j->at. */
+static bool judge_lse(struct judging *j, int64_t head, int64_t row, bool known) {
     int64_t index = head * j->inputs->problem.seq_q + row;
     float got;
     unsigned char *at = j->lse + index * (int64_t)sizeof got;
@@ -156,14 +183,13 @@ static bool judge_lse(struct judging *j, int64_t head, int64_t row) {
     attn_poison_output(ATTN_F32, at, 1);
     if (!written)
         return wrong(j, head, row, "lse was not written");
-    bool known = j->at < j->ref->rows && j->ref->row[j->at] == index;
+    if (sees_nothing(j, row))
+        return got == -INFINITY || wrong(j, head, row, "lse is not -inf, but no key is seen");
     if (!known)
-        return true;
+        return isfinite(got) || is_ignored(j, head) || wrong(j, head, row, "lse is not finite");
     double want = j->ref->lse[j->at];
     if (isnan(want))
         return isnan(got) || wrong(j, head, row, "lse is not NaN, but the query row is");
-    if (isinf(want))
-        return (double)got == want || wrong(j, head, row, "lse is not -inf, but no key is seen");
     double bound = j->bounds.lse * (1.0 + j->ref->logit[j->at]);
     double off = fabs((double)got - want);
     return off <= bound || too_large(j, head, row, "lse is off by", off, bound);
@@ -185,17 +211,17 @@ static double rms_norm(const struct judging *j, int64_t head) {
 static bool judge_head(struct judging *j, int64_t head) {
     const attn_problem *p = &j->inputs->problem;
     bool lse = p->features & ATTN_FEATURE_LSE;
-    bool ignored = head / (p->heads_q / p->heads_kv) == j->ref->ignored;
     double rms = rms_norm(j, head);
     struct norms norms = {0, 0};
     for (int64_t r = 0; r < p->seq_q; r++) {
         unsigned char *at = row_at(j, head, r);
         bool known = j->at < j->ref->rows && j->ref->row[j->at] == head * p->seq_q + r;
         attn_dtype_to_float(p->dtype, at, j->row, (size_t)p->head_dim_v);
-        if (known ? !judge_row(j, head, r, at, rms, &norms)
-                  : !ignored && !judge_unknown_row(j, head, r, at))
+        if (!(known                 ? judge_row(j, head, r, at, rms, &norms)
+              : is_ignored(j, head) ? judge_ignored_row(j, head, r, at)
+                                    : judge_unknown_row(j, head, r, at)))
             return false;
-        if (lse && !judge_lse(j, head, r))
+        if (lse && !judge_lse(j, head, r, known))
             return false;
         attn_poison_output(p->dtype, at, (size_t)p->head_dim_v);
         j->at += known;
@@ -227,6 +253,7 @@ bool attn_compare(const attn_inputs *inputs, const attn_reference *reference, un
     const attn_problem *p = &inputs->problem;
     const attn_image *image = inputs->image;
     struct judging j = {.inputs = inputs, .ref = reference, .verdict = verdict};
+    attn_problem_args(p, &inputs->host, &j.args);
     j.bounds = attn_bounds_of(p->dtype, reference->plain);
     j.o = o + ((unsigned char *)inputs->host.o - image[ATTN_IMAGE_O].host);
     if (p->features & ATTN_FEATURE_LSE)

@@ -246,7 +246,60 @@ static void test_shared(void) {
     attn_verifier_destroy(verifier);
 }
 
+/*-*** Beside another stream *************************************/
+
+static int streams, busy_runs, plain_runs;
+
+static attn_status stream_create(attn_backend_device *device, void **stream, attn_error *e) {
+    (void)device;
+    (void)e;
+    *stream = &streams;
+    streams++;
+    return ATTN_OK;
+}
+
+static void stream_destroy(attn_backend_device *device, void *stream) {
+    (void)device;
+    streams -= stream == &streams;
+}
+
+static attn_status counted_run(attn_kernel *k, const attn_call *call, void *stream, attn_error *e) {
+    if (stream)
+        busy_runs++;
+    else
+        plain_runs++;
+    return attn_function_backend.run(k, call, stream, e);
+}
+
+/* Finalists run ten times, each beside a run on the other stream; other checks have none. */
+static void test_streams(void) {
+    attn_backend backend = attn_function_backend;
+    attn_problem p;
+    attn_verifier *verifier;
+    attn_verdict verdict;
+    attn_kernel k = attn_function_kernel(kernel, LAUNCH);
+    backend.stream_create = stream_create;
+    backend.stream_destroy = stream_destroy;
+    backend.run = counted_run;
+    bug = RIGHT;
+    dtype = ATTN_F32;
+    CHECK_CASE("streams");
+    CHECK_OK(attn_problem_parse("fwd:f32:b1:h2:s70:d32:lse", &p, NULL, 0), "");
+    CHECK_OK(attn_verifier_create(&backend, NULL, &p, 1, &verifier, &err), err.line);
+    CHECK_OK(attn_verifier_repeat(verifier, &k, &k.launch, 10, &verdict, &err), err.line);
+    CHECK(verdict.right);
+    CHECK_EQ_INT(plain_runs, 10);
+    CHECK_EQ_INT(busy_runs, 10);
+    CHECK_OK(attn_verifier_check(verifier, &k, &k.launch, 2, &verdict, &err), err.line);
+    CHECK(verdict.right);
+    CHECK_EQ_INT(busy_runs, 10);
+    CHECK_EQ_INT(streams, 1);
+    attn_verifier_destroy(verifier);
+    CHECK_EQ_INT(streams, 0);
+}
+
 int main(void) {
+    test_streams();
     test_right();
     test_bugs();
     test_bounds();
