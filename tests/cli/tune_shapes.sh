@@ -1,0 +1,23 @@
+# Files of problems: sections for one backend, comments, each problem once; and a dry run of the
+# default ones.
+. "$TESTS/cli/family.sh"
+cat >shapes.txt <<TXT
+# what both are for
+$problem
+[fake]
+$problem   # a second time
+fwd:f32:b1:h2:s48:d16
+[cpu]
+fwd:f32:b1:h1:s16:d16
+[all]
+fwd:f32:b1:h2:sq16:sk32:d16
+TXT
+attntune-fake tune @shapes.txt $mine --dry-run --format csv 2>/dev/null | cut -d, -f1,2,8
+echo "exit ${PIPESTATUS[0]}"
+attntune-fake tune @- $mine --dry-run --format csv <shapes.txt 2>/dev/null | wc -l
+printf '[gpu]\n%s\n' $problem >bad.txt
+try attntune-fake tune @bad.txt
+attntune tune --device cpu --dry-run --format csv 2>/dev/null | grep -c ^cpu,fwd:f32
+attntune tune --device cpu --dry-run --quick --format csv 2>/dev/null | grep -c ^cpu,fwd:f32
+attntune tune --device cpu --dry-run --format csv 2>/dev/null | grep -c f16
+ls "$XDG_CACHE_HOME/attntune"
