@@ -260,8 +260,8 @@ static attn_status find(const char *name, size_t size, const char *allowed, cons
 }
 
 /* Words that begin with a dash: -h, -o FILE, --name[=value]. Sets *used to the words consumed. */
-static attn_status read_option(int argc, char **argv, const char *allowed, attn_args *args,
-                               int *used, attn_error *err) {
+static attn_status read_option(int argc, const char *const *argv, const char *allowed,
+                               attn_args *args, int *used, attn_error *err) {
     const char *word = argv[0];
     const char *name = strcmp(word, "-h") == 0 ? "help" : strcmp(word, "-o") == 0 ? "output" : NULL;
     if (!name && word[1] != '-')
@@ -288,7 +288,7 @@ static attn_status read_option(int argc, char **argv, const char *allowed, attn_
     return store(o, value ? value : "", args, err);
 }
 
-attn_status attn_args_parse(int argc, char **argv, const char *allowed, attn_args *args,
+attn_status attn_args_parse(int argc, const char *const *argv, const char *allowed, attn_args *args,
                             attn_error *err) {
     bool ended = false;
     memset(args, 0, sizeof *args);

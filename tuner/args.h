@@ -47,7 +47,7 @@ typedef struct attn_args {
 /* Reads argv[0..argc), the words after the verb. `allowed`: names of options without dashes, blank
  * between them. ERR_INVALID: one line that names the fault and the nearest right form. Free *args
  * in every case. */
-attn_status attn_args_parse(int argc, char **argv, const char *allowed, attn_args *args,
+attn_status attn_args_parse(int argc, const char *const *argv, const char *allowed, attn_args *args,
                             attn_error *err);
 void attn_args_free(attn_args *args);
 

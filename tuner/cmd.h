@@ -75,9 +75,9 @@ int attn_misuse(const char *format, ...) ATTN_PRINTF(1, 2);
 /* Says that memory ran out and returns ATTN_EXIT_FOUND. */
 int attn_failure_nomem(void);
 
-/* Says err's line and returns the code of its status: ATTN_EXIT_DEVICE for ERR_NO_DEVICE, else
- * ATTN_EXIT_FOUND. ATTN_OK: says nothing, returns ATTN_EXIT_OK. */
-int attn_failure(const attn_error *err);
+/* Says err's line and returns the code of the status: ATTN_EXIT_DEVICE for ERR_NO_DEVICE, else
+ * ATTN_EXIT_FOUND. ATTN_OK: says nothing, returns ATTN_EXIT_OK, whatever is in err. */
+int attn_failure(attn_status status, const attn_error *err);
 
 /*-*** Steps that verbs begin with; each says its own failure ****/
 

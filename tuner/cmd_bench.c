@@ -43,7 +43,8 @@ typedef struct bench {
     entry entry[ENTRIES_MAX];
     size_t count;
     attn_report report;
-    bool failed; /* some variant did not come to a time */
+    attn_str reasons; /* why families do not accept the problem */
+    bool failed;      /* some variant did not come to a time */
 } bench;
 
 /*-*** What is compared ******************************************/
@@ -116,7 +117,7 @@ static attn_status add_defaults(bench *b, attn_error *err) {
         if (b->cli->args.family && strcmp(b->cli->args.family, name) != 0)
             continue;
         if (attn_gen_family(b->cli->gen, name, &info, &reason) != ATTN_OK) {
-            (void)attn_failure(&reason);
+            (void)attn_failure(reason.status, &reason);
             continue;
         }
         if (info.reference || strcmp(info.backend, b->device->backend) != 0)
@@ -124,8 +125,10 @@ static attn_status add_defaults(bench *b, attn_error *err) {
         attn_status status =
             attn_space_open(b->cli->gen, name, b->problem, b->device, &space, &reason);
         attn_space_close(space);
-        if (status == ATTN_ERR_NOT_ACCEPTED)
+        if (status == ATTN_ERR_NOT_ACCEPTED) {
+            attn_str_append_f(&b->reasons, "%s%s", b->reasons.size ? "; " : "", reason.line);
             continue;
+        }
         entry *e = add_entry(b, "default");
         if (!e)
             break;
@@ -239,11 +242,10 @@ static attn_status bench_problem(bench *b, attn_error *err) {
     ATTN_TRY(add_winner(b, err));
     ATTN_TRY(add_defaults(b, err));
     ATTN_TRY(add_configs(b, err));
-    if (b->count == 0) {
-        char text[ATTN_PROBLEM_TEXT];
-        return attn_fail(err, ATTN_ERR_NOT_ACCEPTED, "no family accepts %s on %s",
-                         attn_problem_text(b->problem, text), b->device->name);
-    }
+    if (b->count == 0)
+        return attn_fail(err, ATTN_ERR_NOT_ACCEPTED, "%s",
+                         b->reasons.size ? attn_str_text(&b->reasons)
+                                         : "there is no family for it");
     ATTN_TRY(measure(b, err));
     for (size_t i = 0; i < b->count; i++) {
         add_row(b, &b->entry[i]);
@@ -257,6 +259,7 @@ static void clear(bench *b) {
     for (size_t i = 0; i < b->count; i++)
         attn_variant_free(&b->entry[i].variant);
     b->count = 0;
+    attn_str_clear(&b->reasons);
 }
 
 /* The peak of all threads that kernels get here; NaN if it cannot be measured. */
@@ -280,15 +283,15 @@ static int bench_device(bench *b) {
     int code = ATTN_EXIT_OK;
     b->peak = peak_of(b->device);
     if (attn_lab_open(&options, &b->lab, &err) != ATTN_OK)
-        return attn_failure(&err);
+        return attn_failure(err.status, &err);
     for (size_t p = 0; p < b->cli->problems && !attn_stop_signal(b->cli->stop_fd); p++) {
         if (!attn_cli_meant(b->cli, p, b->device))
             continue;
         b->problem = &b->cli->problem[p];
         err = (attn_error)ATTN_ERROR_INIT;
-        (void)bench_problem(b, &err);
+        attn_status status = bench_problem(b, &err);
         clear(b);
-        int step = attn_stop_signal(b->cli->stop_fd) ? ATTN_EXIT_OK : attn_failure(&err);
+        int step = attn_stop_signal(b->cli->stop_fd) ? ATTN_EXIT_OK : attn_failure(status, &err);
         code = step ? step : code;
     }
     attn_lab_close(b->lab);
@@ -328,7 +331,8 @@ int attn_cmd_bench(attn_cli *cli) {
     }
     code = code || !b->failed ? code : ATTN_EXIT_FOUND;
     if (attn_report_end(&b->report, &cli->out, &err) != ATTN_OK)
-        code = attn_failure(&err);
+        code = attn_failure(err.status, &err);
+    attn_str_free(&b->reasons);
     free(b);
     int stopped = attn_stop_signal(cli->stop_fd);
     return stopped ? ATTN_EXIT_SIGNAL + stopped : code;

@@ -18,7 +18,7 @@ static int db_path(attn_cli *cli) {
     if (status == ATTN_OK)
         attn_str_append_f(&cli->out, "%s\n", path);
     free(path);
-    return attn_failure(&err);
+    return attn_failure(status, &err);
 }
 
 static void say_counts(const char *name, const attn_db_counts *counts) {
@@ -41,9 +41,10 @@ static int db_import(attn_cli *cli) {
         attn_db_counts counts = {0, 0};
         const char *name =
             strcmp(cli->args.word[i], "-") == 0 ? "standard input" : cli->args.word[i];
-        if (attn_db_import(cli->db, attn_str_text(&text[i]), name, &counts, &err) == ATTN_OK)
+        attn_status status = attn_db_import(cli->db, attn_str_text(&text[i]), name, &counts, &err);
+        if (status == ATTN_OK)
             say_counts(name, &counts);
-        code = attn_failure(&err);
+        code = attn_failure(status, &err);
     }
     for (size_t i = 0; i < files; i++)
         attn_str_free(&text[i]);
@@ -63,7 +64,7 @@ static int db_export(attn_cli *cli) {
     filter.device = cli->device;
     int code = ATTN_EXIT_OK;
     if (attn_db_export(cli->db, &filter, cli->args.samples, &text, &err) != ATTN_OK)
-        code = attn_failure(&err);
+        code = attn_failure(err.status, &err);
     else if (cli->args.output)
         code = attn_cli_write(cli, &text);
     else
@@ -81,7 +82,7 @@ static int db_merge(attn_cli *cli) {
         attn_error err = ATTN_ERROR_INIT;
         attn_db_counts counts = {0, 0};
         if (attn_db_merge(cli->db, cli->args.word[i], &counts, &err) != ATTN_OK)
-            return attn_failure(&err);
+            return attn_failure(err.status, &err);
         say_counts(cli->args.word[i], &counts);
     }
     return ATTN_EXIT_OK;
@@ -99,12 +100,12 @@ static int db_check(attn_cli *cli) {
     size_t faults = 0;
     ATTN_STEP(attn_cli_db(cli, ATTN_DB_READ, NULL));
     attn_report_begin(&report, (attn_format)cli->args.format, fault_columns, 1);
-    (void)attn_db_check(cli->db, add_fault, &report, &faults, &err);
-    if (err.status == ATTN_OK)
-        (void)attn_report_end(&report, &cli->out, &err);
+    attn_status status = attn_db_check(cli->db, add_fault, &report, &faults, &err);
+    if (status == ATTN_OK)
+        status = attn_report_end(&report, &cli->out, &err);
     attn_report_free(&report);
-    if (err.status != ATTN_OK)
-        return attn_failure(&err);
+    if (status != ATTN_OK)
+        return attn_failure(status, &err);
     attn_say("%s: %zu fault%s", attn_db_path(cli->db), faults, faults == 1 ? "" : "s");
     return faults ? ATTN_EXIT_FOUND : ATTN_EXIT_OK;
 }

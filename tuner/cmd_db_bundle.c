@@ -120,7 +120,7 @@ static int write_bundle(attn_cli *cli) {
         (void)unlink(part.data);
     attn_str_free(&part);
     if (status != ATTN_OK)
-        return attn_failure(&err);
+        return attn_failure(status, &err);
     attn_say("%s: %zu winner%s, %zu with binaries", cli->args.output, winners,
              winners == 1 ? "" : "s", added);
     return ATTN_EXIT_OK;

@@ -86,16 +86,17 @@ int attn_cmd_db_prune(attn_cli *cli) {
     attn_error err = ATTN_ERROR_INIT;
     pruning p = {.cli = cli};
     attn_db_counts dropped = {0, 0};
+    attn_status status;
     ATTN_STEP(attn_cli_gen(cli));
     ATTN_STEP(attn_cli_devices(cli));
     ATTN_STEP(attn_cli_db(cli, cli->args.dry_run ? ATTN_DB_READ : ATTN_DB_WRITE, NULL));
     if (cli->args.dry_run)
-        (void)count_only(cli, &p, &err);
+        status = count_only(cli, &p, &err);
     else
-        (void)attn_db_prune(cli->db, keep, &p, &dropped, &err);
+        status = attn_db_prune(cli->db, keep, &p, &dropped, &err);
     free_tools(p.tools);
-    if (err.status != ATTN_OK)
-        return attn_failure(&err);
+    if (status != ATTN_OK)
+        return attn_failure(status, &err);
     if (cli->args.dry_run)
         attn_say("%zu trials would be dropped", p.dropped);
     else

@@ -158,7 +158,7 @@ int attn_cmd_db_best(attn_cli *cli) {
     ATTN_STEP(attn_cli_db(cli, ATTN_DB_READ, &absent));
     ATTN_STEP(attn_cli_system(cli));
     if (attn_best_find(cli, &best, &err) != ATTN_OK)
-        return attn_failure(&err);
+        return attn_failure(err.status, &err);
     attn_report_begin(&report, (attn_format)cli->args.format, best_columns,
                       ATTN_COLUMNS(best_columns));
     for (size_t i = 0; i < best.user.count; i++)
@@ -169,7 +169,7 @@ int attn_cmd_db_best(attn_cli *cli) {
     int code = say_without(cli, &best);
     attn_best_free(&best);
     if (attn_report_end(&report, &cli->out, &err) != ATTN_OK)
-        return attn_failure(&err);
+        return attn_failure(err.status, &err);
     return code;
 }
 
@@ -234,7 +234,7 @@ int attn_cmd_db_list(attn_cli *cli) {
     }
     ATTN_STEP(selected_db(cli, &db));
     if (attn_rows_find(cli, db, &filter, &rows, &err) != ATTN_OK)
-        return attn_failure(&err);
+        return attn_failure(err.status, &err);
     attn_report_begin(&report, (attn_format)cli->args.format, list_columns,
                       ATTN_COLUMNS(list_columns));
     for (size_t i = 0; i < rows.count && i < limit; i++)
@@ -242,6 +242,5 @@ int attn_cmd_db_list(attn_cli *cli) {
     if (rows.count > limit)
         attn_say("%zu more; --all shows them", rows.count - limit);
     attn_db_rows_free(&rows);
-    (void)attn_report_end(&report, &cli->out, &err);
-    return attn_failure(&err);
+    return attn_failure(attn_report_end(&report, &cli->out, &err), &err);
 }

@@ -123,6 +123,6 @@ int attn_cmd_devices(attn_cli *cli) {
     if (cli->probed.missing)
         add_missing(cli->probed.missing, &report);
     if (attn_report_end(&report, &cli->out, &err) != ATTN_OK)
-        return attn_failure(&err);
+        return attn_failure(err.status, &err);
     return code;
 }

@@ -87,7 +87,7 @@ int attn_run_tuner(attn_cli *cli, const attn_tune_options *options, attn_run_don
     own.events = (attn_tune_events){on_progress, on_trial, on_note, &r};
     attn_status status = attn_tune_run(&own, &result, &err);
     attn_progress_close(&r.progress);
-    int code = attn_failure(&err);
+    int code = attn_failure(status, &err);
     if (status == ATTN_OK || result.count > 0) {
         int found = done(user, options, &result);
         code = code ? code : found;

@@ -38,7 +38,7 @@ static int add_resources(const attn_variant *variant, const attn_device_info *de
     } else if (status == ATTN_ERR_NO_TOOL || status == ATTN_ERR_UNSUPPORTED)
         comment(out, "not built", err.line); /* the source is what was asked for */
     else
-        code = attn_failure(&err);
+        code = attn_failure(status, &err);
     attn_binary_free(&binary);
     return code;
 }
@@ -112,7 +112,7 @@ int attn_cmd_show(attn_cli *cli) {
         file_name(cli, &variant, &name);
         status = add_file(&variant, &device, attn_str_text(&name), &text, &err);
     }
-    int code = attn_failure(&err);
+    int code = attn_failure(status, &err);
     if (status == ATTN_OK)
         code = add_resources(&variant, &device, &text);
     if (status == ATTN_OK && cli->args.output) {

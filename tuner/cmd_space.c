@@ -21,7 +21,7 @@ static int list_families(attn_cli *cli) {
         attn_family_info info;
         const char *name = attn_gen_family_name(cli->gen, i);
         if (attn_gen_family(cli->gen, name, &info, &err) != ATTN_OK) {
-            code = attn_failure(&err); /* one broken family does not hide the others */
+            code = attn_failure(err.status, &err); /* one broken family does not hide the others */
             continue;
         }
         attn_report_text(&report, name);
@@ -30,7 +30,7 @@ static int list_families(attn_cli *cli) {
     }
     attn_error err = ATTN_ERROR_INIT;
     if (attn_report_end(&report, &cli->out, &err) != ATTN_OK)
-        return attn_failure(&err);
+        return attn_failure(err.status, &err);
     return code;
 }
 
@@ -69,7 +69,7 @@ static int lint_family(attn_cli *cli, lint_run *run, size_t *faults) {
     attn_status status =
         attn_gen_lint(cli->gen, run->family, lint_compile, lint_line, run, &found, &err);
     *faults += found;
-    return status == ATTN_OK ? ATTN_EXIT_OK : attn_failure(&err);
+    return attn_failure(status, &err);
 }
 
 static int lint(attn_cli *cli) {
@@ -95,7 +95,7 @@ static int lint(attn_cli *cli) {
         }
     }
     if (attn_report_end(&run.report, &cli->out, &err) != ATTN_OK)
-        return attn_failure(&err);
+        return attn_failure(err.status, &err);
     attn_say("%zu fault%s found", faults, faults == 1 ? "" : "s");
     return code ? code : faults ? ATTN_EXIT_FOUND : ATTN_EXIT_OK;
 }
@@ -178,20 +178,20 @@ static int show_space(attn_cli *cli, const char *family, const attn_device_info 
     char text[ATTN_PROBLEM_TEXT];
     size_t problem;
     if (open_space(cli, family, device, &problem, &space, &err) != ATTN_OK)
-        return attn_failure(&err);
-    err = (attn_error)ATTN_ERROR_INIT;
+        return attn_failure(err.status, &err);
     attn_report_begin(&report, (attn_format)cli->args.format, columns, ATTN_COLUMNS(columns));
     row(&report, "of", "problem", NAN, NULL, attn_problem_text(&cli->problem[problem], text), NULL);
     row(&report, "of", "device", NAN, NULL, device->arch, device->name);
-    if (attn_space_default(space, &chosen, &err) == ATTN_OK) {
+    attn_status status = attn_space_default(space, &chosen, &err);
+    if (status == ATTN_OK) {
         add_parameters(space, &chosen, &report);
-        (void)add_counts(space, &report, &err);
+        status = add_counts(space, &report, &err);
     }
-    if (err.status == ATTN_OK)
-        (void)attn_report_end(&report, &cli->out, &err);
+    if (status == ATTN_OK)
+        status = attn_report_end(&report, &cli->out, &err);
     attn_report_free(&report);
     attn_space_close(space);
-    return attn_failure(&err);
+    return attn_failure(status, &err);
 }
 
 int attn_cmd_space(attn_cli *cli) {

@@ -34,11 +34,11 @@ int attn_misuse(const char *format, ...) {
     return ATTN_EXIT_USAGE;
 }
 
-int attn_failure(const attn_error *err) {
-    if (err->status == ATTN_OK)
+int attn_failure(attn_status status, const attn_error *err) {
+    if (status == ATTN_OK)
         return ATTN_EXIT_OK;
     attn_say("%s", err->line);
-    return err->status == ATTN_ERR_NO_DEVICE ? ATTN_EXIT_DEVICE : ATTN_EXIT_FOUND;
+    return status == ATTN_ERR_NO_DEVICE ? ATTN_EXIT_DEVICE : ATTN_EXIT_FOUND;
 }
 
 int attn_failure_nomem(void) {
@@ -53,9 +53,9 @@ const char *attn_problem_text(const attn_problem *problem, char text[ATTN_PROBLE
 
 int attn_cli_stop(attn_cli *cli) {
     attn_error err = ATTN_ERROR_INIT;
-    if (cli->stop_fd < 0)
-        (void)attn_stop_open(&cli->stop_fd, &err);
-    return attn_failure(&err);
+    if (cli->stop_fd >= 0)
+        return ATTN_EXIT_OK;
+    return attn_failure(attn_stop_open(&cli->stop_fd, &err), &err);
 }
 
 /*-*** Generator *************************************************/
@@ -83,8 +83,8 @@ int attn_cli_gen(attn_cli *cli) {
         ATTN_STEP(check_path(path));
     else
         path = getenv("ATTNTUNE_PATH");
-    (void)attn_gen_open(path && path[0] ? path : NULL, &cli->gen, &err);
-    return attn_failure(&err);
+    attn_status status = attn_gen_open(path && path[0] ? path : NULL, &cli->gen, &err);
+    return attn_failure(status, &err);
 }
 
 int attn_cli_family(attn_cli *cli, const char *name, attn_family_info *info) {
@@ -93,7 +93,7 @@ int attn_cli_family(attn_cli *cli, const char *name, attn_family_info *info) {
     if (status == ATTN_ERR_NOT_FOUND || status == ATTN_ERR_INVALID)
         return attn_misuse("%s%s", err.line,
                            strchr(err.line, '?') ? "" : "; `attntune space` lists the families");
-    return attn_failure(&err);
+    return attn_failure(status, &err);
 }
 
 int attn_cli_config(attn_cli *cli, const char *text, const char **family, const char **config) {
@@ -217,7 +217,7 @@ int attn_cli_read(const char *name, attn_str *text) {
         strcmp(name, "-") == 0 ? read_stdin(text, &err) : attn_str_read_file(text, name, &err);
     if (status == ATTN_ERR_NOT_FOUND)
         return attn_misuse("there is no file %s", name);
-    return attn_failure(&err);
+    return attn_failure(status, &err);
 }
 
 static int add_file(attn_cli *cli, const char *file) {
@@ -253,7 +253,7 @@ int attn_cli_shapes(attn_cli *cli, const char *name) {
     attn_error err = ATTN_ERROR_INIT;
     char *text = NULL;
     if (attn_gen_file(cli->gen, name, &text, &err) != ATTN_OK)
-        return attn_failure(&err);
+        return attn_failure(err.status, &err);
     int code = add_lines(cli, text, name);
     free(text);
     return code;

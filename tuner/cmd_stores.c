@@ -13,41 +13,42 @@ static int probe(attn_cli *cli) {
     attn_error err = ATTN_ERROR_INIT;
     if (cli->probed.device || cli->probed.missing)
         return ATTN_EXIT_OK;
-    (void)attn_probe(cli->args.threads, &cli->probed, &err);
-    return attn_failure(&err);
+    return attn_failure(attn_probe(cli->args.threads, &cli->probed, &err), &err);
 }
 
 int attn_cli_devices(attn_cli *cli) {
     attn_error err = ATTN_ERROR_INIT;
     ATTN_STEP(probe(cli));
     size_t count = cli->probed.count, chosen_count = 0;
+    attn_status status;
     size_t *chosen = calloc(count + 1, sizeof *chosen);
     cli->device = calloc(count + 1, sizeof *cli->device);
     if (!chosen || !cli->device)
-        (void)attn_fail_nomem(&err);
+        status = attn_fail_nomem(&err);
     else if (count == 0)
-        (void)attn_fail(&err, ATTN_ERR_NO_DEVICE, "there is no device here: %s",
-                        cli->probed.missing ? cli->probed.missing : "");
+        status = attn_fail(&err, ATTN_ERR_NO_DEVICE, "there is no device here: %s",
+                           cli->probed.missing ? cli->probed.missing : "");
     else
-        (void)attn_probe_choose(&cli->probed, cli->args.device ? cli->args.device : "all", chosen,
-                                &chosen_count, &err);
+        status = attn_probe_choose(&cli->probed, cli->args.device ? cli->args.device : "all",
+                                   chosen, &chosen_count, &err);
     for (size_t i = 0; i < chosen_count; i++)
         cli->device[i] = cli->probed.device[chosen[i]];
     cli->devices = chosen_count;
     free(chosen);
-    return attn_failure(&err);
+    return attn_failure(status, &err);
 }
 
 int attn_cli_target(attn_cli *cli, const char *backend, attn_device_info *info) {
     attn_error err = ATTN_ERROR_INIT;
     const char *arch = cli->args.arch;
     if (arch) {
-        if (attn_gen_profile(cli->gen, arch, info, &err) == ATTN_ERR_NOT_FOUND)
+        attn_status status = attn_gen_profile(cli->gen, arch, info, &err);
+        if (status == ATTN_ERR_NOT_FOUND)
             return attn_misuse("%s", err.line);
-        if (err.status == ATTN_OK && backend && strcmp(info->backend, backend) != 0)
+        if (status == ATTN_OK && backend && strcmp(info->backend, backend) != 0)
             return attn_misuse("--arch %s is a %s device, and the family is for %s", arch,
                                info->backend, backend);
-        return attn_failure(&err);
+        return attn_failure(status, &err);
     }
     ATTN_STEP(attn_cli_devices(cli));
     for (size_t i = 0; i < cli->devices; i++) {
@@ -61,37 +62,43 @@ int attn_cli_target(attn_cli *cli, const char *backend, attn_device_info *info) 
 
 /*-*** Databases and files ***************************************/
 
+/* A file that is not there: what that means depends on who named it. */
+static int say_absent(const attn_cli *cli, const char *path, bool *absent) {
+    if (cli->args.db)
+        return attn_misuse("there is no file %s", cli->args.db);
+    if (absent) {
+        *absent = true;
+        return ATTN_EXIT_OK;
+    }
+    attn_say("there is no database yet: `attntune tune` makes %s", path);
+    return ATTN_EXIT_FOUND;
+}
+
 int attn_cli_db(attn_cli *cli, attn_db_mode mode, bool *absent) {
     attn_error err = ATTN_ERROR_INIT;
     char *path = NULL;
-    if (attn_db_user_path(cli->args.db, &path, &err) == ATTN_OK &&
-        attn_db_open(path, mode, &cli->db, &err) == ATTN_ERR_NOT_FOUND) {
-        if (cli->args.db)
-            (void)attn_misuse("there is no file %s", cli->args.db);
-        else if (absent)
-            *absent = true;
-        else
-            attn_say("there is no database yet: `attntune tune` makes %s", path);
-        free(path);
-        return cli->args.db ? ATTN_EXIT_USAGE : absent ? ATTN_EXIT_OK : ATTN_EXIT_FOUND;
-    }
+    attn_status status = attn_db_user_path(cli->args.db, &path, &err);
+    if (status != ATTN_OK)
+        return attn_failure(status, &err);
+    status = attn_db_open(path, mode, &cli->db, &err);
+    int code =
+        status == ATTN_ERR_NOT_FOUND ? say_absent(cli, path, absent) : attn_failure(status, &err);
     free(path);
-    return attn_failure(&err);
+    return code;
 }
 
 int attn_cli_system(attn_cli *cli) {
     attn_error err = ATTN_ERROR_INIT;
     char *path = NULL;
-    if (attn_db_system_path(cli->args.system_db, &path, &err) == ATTN_OK)
-        (void)attn_db_open(path, ATTN_DB_SYSTEM, &cli->system, &err);
+    attn_status status = attn_db_system_path(cli->args.system_db, &path, &err);
+    if (status == ATTN_OK)
+        status = attn_db_open(path, ATTN_DB_SYSTEM, &cli->system, &err);
     free(path);
-    if (err.status == ATTN_OK)
-        return ATTN_EXIT_OK;
     if (cli->args.system_db)
-        return err.status == ATTN_ERR_NOT_FOUND
+        return status == ATTN_ERR_NOT_FOUND
                    ? attn_misuse("there is no file %s", cli->args.system_db)
-                   : attn_failure(&err);
-    if (err.status != ATTN_ERR_NOT_FOUND)
+                   : attn_failure(status, &err);
+    if (status != ATTN_OK && status != ATTN_ERR_NOT_FOUND)
         attn_say("going on without the shipped results: %s", err.line);
     return ATTN_EXIT_OK;
 }

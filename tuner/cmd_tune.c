@@ -111,7 +111,7 @@ int attn_cmd_tune(attn_cli *cli) {
     attn_report_begin(&run.report, (attn_format)cli->args.format, columns, ATTN_COLUMNS(columns));
     int code = attn_run_tuner_on_all(cli, &options, add_result, &run);
     if (attn_report_end(&run.report, &cli->out, &err) != ATTN_OK)
-        return attn_failure(&err);
+        return attn_failure(err.status, &err);
     if (run.asked == 0 && code == ATTN_EXIT_OK) {
         attn_say("no default problem is meant for the devices here: name one");
         return ATTN_EXIT_FOUND;

@@ -60,7 +60,7 @@ static int verify_winner(attn_cli *cli, const attn_tune_options *all, size_t pro
     char text[ATTN_PROBLEM_TEXT];
     int code;
     if (attn_cli_winner(cli, &cli->problem[problem], &cli->device[device], &rows, &err) != ATTN_OK)
-        return attn_failure(&err);
+        return attn_failure(err.status, &err);
     if (rows.count == 0) {
         attn_say("%s has no winner on %s", attn_problem_text(&cli->problem[problem], text),
                  cli->device[device].name);
@@ -126,7 +126,7 @@ int attn_cmd_verify(attn_cli *cli) {
     int code = cli->args.winner ? verify_winners(cli, &options)
                                 : attn_run_tuner_on_all(cli, &options, say_result, NULL);
     if (attn_report_end(&run.report, &cli->out, &err) != ATTN_OK)
-        return attn_failure(&err);
+        return attn_failure(err.status, &err);
     attn_say("%zu variant%s right, %zu not", run.right, run.right == 1 ? "" : "s", run.other);
     return code ? code : run.other ? ATTN_EXIT_FOUND : ATTN_EXIT_OK;
 }

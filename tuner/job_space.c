@@ -88,7 +88,7 @@ attn_status attn_job_open_space(attn_job *job, attn_error *err) {
             continue;
         if (status == ATTN_ERR_TEMPLATE && job->options->events.note)
             job->options->events.note(job->options->events.user, failure.line);
-        attn_str_append_f(&reasons, "%s%s: %s", reasons.size ? "; " : "", name, failure.line);
+        attn_str_append_f(&reasons, "%s%s", reasons.size ? "; " : "", failure.line); /* names it */
         status = stops(status) ? attn_fail(err, status, "%s", failure.line) : ATTN_OK;
     }
     if (status == ATTN_OK && job->families == 0)

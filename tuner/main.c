@@ -111,7 +111,8 @@ static const attn_verb *find_verb(const attn_verb *list, const char *prefix, con
 static int run_verb(const attn_verb *verb, const char *prefix, int argc, char **argv,
                     attn_cli *cli) {
     attn_error err = ATTN_ERROR_INIT;
-    if (attn_args_parse(argc, argv, verb->options, &cli->args, &err) != ATTN_OK)
+    if (attn_args_parse(argc, (const char *const *)argv, verb->options, &cli->args, &err) !=
+        ATTN_OK)
         return attn_misuse("%s", err.line);
     if (cli->args.help) {
         verb_help(verb, prefix, &cli->out);

@@ -13,9 +13,10 @@ echo "exit $?"
 echo "--- export, import"
 attntune-fake db export -o all.txt
 attntune-fake db export --winners >winners.txt
-attntune-fake db import --db one.db winners.txt
 attntune-fake db import --db one.db all.txt
-attntune-fake db import --db one.db - <all.txt
+attntune-fake db import --db one.db - <winners.txt
+attntune-fake db import --db few.db winners.txt all.txt
+attntune-fake db best --db few.db --path my --format csv | cut -d, -f6
 attntune-fake db best --db one.db --path my --format jsonl | sed 's/"binary": null/"binary": "stored"/' | diff best -
 attntune-fake db export --db one.db | diff all.txt - && echo "the same text"
 echo "--- merge, check"

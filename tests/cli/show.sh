@@ -9,7 +9,8 @@ grep -c '^#line' simd_forward.c >/dev/null || echo "no #line"
 attntune show simd_forward $problem -o "a file.c" OPT=-O2 BLOCK_K=48 || exit
 head -1 "a file.c" | grep -o "'a file.c'"
 eval "$(sed -n '1s,^// ,,p' 'a file.c')" && ls 'a file.o'
-grep -E '^// (family|config|class|launch) ' 'a file.c'
+grep -E '^// (family|class) ' 'a file.c'
+grep -c '^// config .*BLOCK_K=48' 'a file.c'
 for arch in cpu:generic cpu:avx2 cpu:avx512; do
     attntune show simd_forward $problem --arch $arch >simd_forward.c || exit
     [ "$(uname -m)" = x86_64 ] || continue

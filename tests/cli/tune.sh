@@ -12,4 +12,4 @@ echo "exit $?"
 echo "--- again"
 attntune-fake tune $problem $mine --search exhaustive --budget 60s --format jsonl 2>log
 echo "exit $?"
-grep -c again: log
+grep -c again: log || :

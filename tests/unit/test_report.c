@@ -47,7 +47,7 @@ static void check_forms(void) {
                      "\"note\": null}\n"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        CHECK_CASE(attn_format_words[cases[i].format]);
+        CHECK_CASE("%s", attn_format_words[cases[i].format]);
         char *text = report_of(cases[i].format);
         CHECK_STR(text, cases[i].want);
         free(text);
@@ -78,7 +78,7 @@ static void check_numbers(void) {
             attn_report_number(&report, cases[i].number);
             attn_report_text(&report, "x");
             CHECK_EQ_INT(attn_report_end(&report, &out, &err), ATTN_OK);
-            CHECK_CASE(cases[i].jsonl);
+            CHECK_CASE("%s", cases[i].jsonl);
             const char *want = form ? cases[i].jsonl : cases[i].table;
             if (form || isfinite(cases[i].number))
                 CHECK(strstr(attn_str_text(&out), want) != NULL);
@@ -101,23 +101,21 @@ static void check_empty(void) {
 }
 
 static void check_args(void) {
-    static const char *const words[] = {"fwd",
-                                        "--budget",
-                                        "1.5m",
-                                        "--quick",
-                                        "--seed=18446744073709551615",
-                                        "--config",
-                                        "A=1",
-                                        "--config=f: B=2",
-                                        "--format",
-                                        "csv",
-                                        "-o",
-                                        "x",
-                                        "-",
-                                        "--",
-                                        "--quick"};
-    char *argv[sizeof words / sizeof words[0]]; /* as main gets them */
-    memcpy(argv, words, sizeof words);
+    const char *const argv[] = {"fwd",
+                                "--budget",
+                                "1.5m",
+                                "--quick",
+                                "--seed=18446744073709551615",
+                                "--config",
+                                "A=1",
+                                "--config=f: B=2",
+                                "--format",
+                                "csv",
+                                "-o",
+                                "x",
+                                "-",
+                                "--",
+                                "--quick"};
     attn_args args;
     attn_error err = ATTN_ERROR_INIT;
     attn_status status = attn_args_parse((int)(sizeof argv / sizeof argv[0]), argv,
