@@ -28,7 +28,7 @@ struct lint {
     size_t faults;
     size_t accepted; /* cases */
     bool specialises;
-    size_t renders, compiles;
+    size_t renders, compiles, uncompiled;
     uint64_t random;
     /* What is settled. Names are kept for the report, since every case has a space of its own. */
     size_t params;
@@ -76,13 +76,20 @@ static attn_status render(struct lint *l, attn_space *space, const attn_config *
     return st;
 }
 
+/* A variant that cannot be compiled here (another architecture, no compiler) tells nothing. */
 static attn_status compile_sample(struct lint *l, const attn_device_info *device, struct sample *s,
                                   attn_error *err) {
     if (s->compiled)
         return ATTN_OK;
     s->compiled = true;
     l->compiles++;
-    return l->compile(l->user, &s->variant, device, &s->code, err);
+    attn_status st = l->compile(l->user, &s->variant, device, &s->code, err);
+    if (st == ATTN_ERR_COMPILE && l->uncompiled++ == 0)
+        say(l, false, "%s does not compile for %s", s->variant.config, device->arch);
+    if (st != ATTN_ERR_COMPILE && st != ATTN_ERR_NO_TOOL && st != ATTN_ERR_UNSUPPORTED)
+        return st;
+    s->code = (attn_hash){0, 0};
+    return ATTN_OK;
 }
 
 /* Whether the values i and j of a parameter are still worth comparing. */
@@ -332,6 +339,8 @@ attn_status attn_gen_lint(attn_gen *gen, const char *family, attn_lint_compile *
         l->faults++;
         st = ATTN_OK;
     }
+    if (st == ATTN_OK) /* what single cases refused is no failure of the lint */
+        *err = (attn_error)ATTN_ERROR_INIT;
     *faults = l->faults;
     free(l);
     return st;

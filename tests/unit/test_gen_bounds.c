@@ -45,9 +45,9 @@ static void memory(void) {
     CHECK_OK(attn_gen_open(path, &gen, &err), err.line);
     CHECK_OK(render_some(gen, 7, &right, &err), err.line);
     attn_gen_close(gen);
-    for (size_t more = 0; more < 200; more++) {
+    for (size_t more = 0; more < 60; more++) {
         CHECK_OK(attn_gen_open(path, &gen, &err), err.line);
-        attn_gen_bounds(gen, (gen->lua.memory + more * 2048) / 2, UINT64_MAX / 2);
+        attn_gen_bounds(gen, (gen->lua.memory + more * 8192) / 2, UINT64_MAX / 2);
         attn_status st = render_some(gen, 7, &hash, &err);
         if (st == ATTN_OK) {
             passed++;
@@ -73,7 +73,7 @@ static void work(void) {
     size_t failed = 0;
     CHECK_OK(attn_gen_open(path, &gen, &err), err.line);
     CHECK_OK(render_some(gen, 7, &right, &err), err.line);
-    for (uint64_t steps = 0; steps < 60000; steps += 250) {
+    for (uint64_t steps = 0; steps < 60000; steps += 1000) {
         attn_gen_bounds(gen, (size_t)64 << 20, steps);
         attn_status st = render_some(gen, 7, &hash, &err);
         failed += st != ATTN_OK;
