@@ -149,6 +149,13 @@ void attn_builders_forget(attn_builders *builders, const void *owner) {
 }
 
 void attn_builders_trim(attn_builders *builders) {
+    for (int32_t i = 0; i < builders->jobs; i++) {
+        if (!builders->doing[i] || builders->doing[i]->owner)
+            continue;
+        attn_worker_kill(&builders->worker[i]);
+        free_task(builders->doing[i]);
+        builders->doing[i] = NULL;
+    }
     while (builders->kept && builders->kept_bytes > KEPT_BYTES_MAX) {
         struct kept *next = builders->kept->next;
         builders->kept_bytes -= builders->kept->binary.size;

@@ -32,7 +32,8 @@ attn_status attn_builders_keep(attn_builders *builders, attn_binary *binary, att
 /* Nobody waits for this owner's task any more. A compiler that is at it goes on. */
 void attn_builders_forget(attn_builders *builders, const void *owner);
 
-/* Between problems, when no binary is in use: drops some if they have become too many. */
+/* Between problems, when no binary is in use: drops some if they have become too many, and ends the
+ * compilers that nobody waits for. */
 void attn_builders_trim(attn_builders *builders);
 
 /* Looks, without waiting, after all workers, and sends them more to do. True: *built is a task that

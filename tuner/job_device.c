@@ -109,7 +109,7 @@ static attn_status send_next(attn_job *job, attn_error *err) {
     size_t built, proved;
     attn_candidate *c = oldest(job, ATTN_BUILT, &built);
     (void)oldest(job, ATTN_PROVED, &proved);
-    if (job->on_way_count == 0 || built + proved == 0)
+    if (job->on_way_count == 0)
         return ATTN_OK;
     if (lane->worker.pid == 0)
         lane->opened = lane->ready = false;
@@ -117,6 +117,8 @@ static attn_status send_next(attn_job *job, attn_error *err) {
         return send_open(lane, err);
     if (!lane->ready)
         return send_problem(job, err);
+    if (built + proved == 0)
+        return ATTN_OK;
     bool all = built + proved == job->on_way_count; /* nothing is being compiled */
     if (job->finals)
         return built ? send_prove(job, c, err)

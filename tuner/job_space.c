@@ -28,10 +28,22 @@ static bool wanted(const attn_job *job, const attn_family_info *info) {
            (!job->options->family || strcmp(info->name, job->options->family) == 0);
 }
 
+static attn_status add_list(attn_job *job, const attn_family *family, bool core, attn_error *err) {
+    attn_config_list list = {0};
+    size_t index;
+    attn_status status = attn_space_list(family->space, core, POINTS_MAX, &list, err);
+    if (status == ATTN_OK)
+        status = attn_search_space_reserve(&job->space, list.count, err);
+    for (size_t i = 0; status == ATTN_OK && i < list.count; i++)
+        status = attn_search_space_add(&job->space, &list.config[i], core, &index, err);
+    attn_config_list_free(&list);
+    return status;
+}
+
 /* Declares the space to the search, with the points that the search is about. */
 static attn_status add_points(attn_job *job, attn_family *family, attn_error *err) {
     const attn_tune_options *o = job->options;
-    size_t values[ATTN_PARAMS_MAX], params = attn_space_params(family->space), index;
+    size_t values[ATTN_PARAMS_MAX], params = attn_space_params(family->space);
     attn_config config;
     for (size_t i = 0; i < params; i++)
         values[i] = attn_space_values(family->space, i);
@@ -41,16 +53,11 @@ static attn_status add_points(attn_job *job, attn_family *family, attn_error *er
         ATTN_TRY(attn_config_parse(family->space, o->config, &config, err));
         ATTN_TRY(attn_space_check(family->space, &config, err));
     }
-    ATTN_TRY(attn_search_space_add(&job->space, &config, &family->first_point, err));
+    ATTN_TRY(attn_search_space_add(&job->space, &config, true, &family->first_point, err));
     if (o->config)
         return ATTN_OK;
-    attn_config_list list = {0};
-    bool core = job->lane->strategy->core && !o->whole;
-    attn_status status = attn_space_list(family->space, core, POINTS_MAX, &list, err);
-    for (size_t i = 0; status == ATTN_OK && i < list.count; i++)
-        status = attn_search_space_add(&job->space, &list.config[i], &index, err);
-    attn_config_list_free(&list);
-    return status;
+    ATTN_TRY(add_list(job, family, true, err));
+    return job->lane->strategy->core && !o->whole ? ATTN_OK : add_list(job, family, false, err);
 }
 
 static attn_status add_family(attn_job *job, const char *name, attn_error *err) {

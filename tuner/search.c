@@ -27,6 +27,24 @@ const char *attn_search_doc(const char *name) {
     return strategy ? strategy->doc : NULL;
 }
 
+/* The points in random order, those of the cores in front if the strategy wants that. */
+static void shuffle(attn_search *search) {
+    const attn_point *point = search->space->point;
+    size_t core = 0;
+    for (size_t i = 0; i < search->space->count; i++) {
+        size_t k = attn_random_below(&search->random, i + 1);
+        search->order[i] = search->order[k];
+        search->order[k] = (uint32_t)i;
+    }
+    for (size_t i = 0; search->strategy->core_first && i < search->space->count; i++) {
+        uint32_t at = search->order[i];
+        if (!point[at].core)
+            continue;
+        search->order[i] = search->order[core];
+        search->order[core++] = at;
+    }
+}
+
 attn_status attn_search_open(const attn_strategy *strategy, const attn_search_space *space,
                              uint64_t seed, attn_search **search, attn_error *err) {
     attn_search *s = calloc(1, sizeof *s);
@@ -46,12 +64,9 @@ attn_status attn_search_open(const attn_strategy *strategy, const attn_search_sp
         attn_search_close(s);
         return attn_fail_nomem(err);
     }
-    for (size_t i = 0; i < space->count; i++) {
-        size_t k = attn_random_below(&s->random, i + 1);
+    for (size_t i = 0; i < space->count; i++)
         s->cost[i] = NAN;
-        s->order[i] = s->order[k];
-        s->order[k] = (uint32_t)i;
-    }
+    shuffle(s);
     *search = s;
     return ATTN_OK;
 }

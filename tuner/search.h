@@ -15,6 +15,7 @@ enum { ATTN_SEARCH_FAMILIES = 32 };
 
 typedef struct attn_point {
     uint8_t family; /* in the space's own numbering */
+    bool core;      /* of the subset that the family's author thinks worth trying */
     attn_config config;
 } attn_point;
 
@@ -38,8 +39,11 @@ attn_status attn_search_space_family(attn_search_space *space, size_t params, co
                                      attn_error *err);
 
 /* Adds a point of the family declared last, unless it is there; *index is its number. ERR_NOMEM. */
-attn_status attn_search_space_add(attn_search_space *space, const attn_config *config,
+attn_status attn_search_space_add(attn_search_space *space, const attn_config *config, bool core,
                                   size_t *index, attn_error *err);
+
+/* Makes room for so many more points at once. ERR_NOMEM. */
+attn_status attn_search_space_reserve(attn_search_space *space, size_t more, attn_error *err);
 
 /* ATTN_SEARCH_END if it is not there. Values behind the family's parameters are not looked at. */
 size_t attn_search_space_find(const attn_search_space *space, size_t family,
@@ -55,6 +59,7 @@ typedef struct attn_strategy {
     const char *name;
     const char *doc;
     bool core;         /* searches the families' core subsets only */
+    bool core_first;   /* attn_search_any gives the points of the cores first */
     size_t state_size; /* zeroed memory at attn_search.state */
 
     /* A point that was not asked for before; ATTN_SEARCH_END only if there is none left. */

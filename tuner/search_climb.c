@@ -1,4 +1,4 @@
-/* search_climb.c: random points for a quarter of the budget, then local search.
+/* search_climb.c: random points of the cores for a quarter of the budget, then local search.
  *
  * From the best point on, neighbours (one parameter changed) are tried in random order, and the
  * first that is better is the next to climb from. At a top it starts again: in turn from the best
@@ -106,6 +106,7 @@ static void tell(attn_search *search, size_t point, double cost) {
 const attn_strategy attn_strategy_climb = {
     .name = "climb",
     .doc = "a quarter of the budget at random, then uphill from the best, again and again",
+    .core_first = true,
     .state_size = sizeof(struct climb),
     .ask = ask,
     .tell = tell,

@@ -53,7 +53,7 @@ static attn_status read_config(struct words *words, const char *text, attn_confi
 static attn_status add_point(attn_replay *replay, const attn_config *config,
                              const attn_trial_result *result, attn_error *err) {
     size_t index, count = replay->space.count;
-    ATTN_TRY(attn_search_space_add(&replay->space, config, &index, err));
+    ATTN_TRY(attn_search_space_add(&replay->space, config, true, &index, err));
     if (replay->space.count > count) {
         double *cost = realloc(replay->cost, replay->space.capacity * sizeof *cost);
         if (!cost)

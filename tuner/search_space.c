@@ -16,12 +16,13 @@ attn_status attn_search_space_family(attn_search_space *space, size_t params, co
     return ATTN_OK;
 }
 
+/* Every configuration is a number, its values being the digits; multiplied, its high bits are spread
+ * evenly. */
 static size_t slot_of(const attn_search_space *space, size_t family, const attn_config *config) {
-    uint64_t hash = 1469598103934665603U ^ family;
+    uint64_t number = family;
     for (size_t i = 0; i < space->family[family].params; i++)
-        hash = (hash ^ config->value[i]) * 1099511628211U;
-    hash ^= hash >> 29;
-    size_t slot = hash & (space->table_size - 1);
+        number = number * space->family[family].values[i] + config->value[i];
+    size_t slot = (size_t)((number * 0x9e3779b97f4a7c15U) >> 20) & (space->table_size - 1);
     while (space->table[slot]) {
         const attn_point *point = &space->point[space->table[slot] - 1];
         if (point->family == family &&
@@ -40,16 +41,19 @@ size_t attn_search_space_find(const attn_search_space *space, size_t family,
     return found ? found - 1 : ATTN_SEARCH_END;
 }
 
-/* Doubles the room for points; the table is kept at most half full. */
-static attn_status grow(attn_search_space *space, attn_error *err) {
-    size_t capacity = space->capacity ? space->capacity * 2 : 256;
+attn_status attn_search_space_reserve(attn_search_space *space, size_t more, attn_error *err) {
+    size_t capacity = space->capacity ? space->capacity : 256;
+    while (capacity < space->count + more)
+        capacity *= 2;
+    if (capacity == space->capacity)
+        return ATTN_OK;
     if (capacity > UINT32_MAX / 2)
         return attn_fail_nomem(err);
     attn_point *point = realloc(space->point, capacity * sizeof *point);
     if (!point)
         return attn_fail_nomem(err);
     space->point = point;
-    uint32_t *table = calloc(capacity * 2, sizeof *table);
+    uint32_t *table = calloc(capacity * 2, sizeof *table); /* at most half full */
     if (!table)
         return attn_fail_nomem(err);
     free(space->table);
@@ -61,17 +65,17 @@ static attn_status grow(attn_search_space *space, attn_error *err) {
     return ATTN_OK;
 }
 
-attn_status attn_search_space_add(attn_search_space *space, const attn_config *config,
+attn_status attn_search_space_add(attn_search_space *space, const attn_config *config, bool core,
                                   size_t *index, attn_error *err) {
     size_t family = space->families - 1;
-    *index = attn_search_space_find(space, family, config);
-    if (*index != ATTN_SEARCH_END)
-        return ATTN_OK;
     if (space->count == space->capacity)
-        ATTN_TRY(grow(space, err));
-    *index = space->count++;
-    space->point[*index] = (attn_point){(uint8_t)family, *config};
-    space->table[slot_of(space, family, config)] = (uint32_t)*index + 1;
+        ATTN_TRY(attn_search_space_reserve(space, 1, err));
+    uint32_t *slot = &space->table[slot_of(space, family, config)];
+    if (*slot == 0) {
+        space->point[space->count] = (attn_point){(uint8_t)family, core, *config};
+        *slot = (uint32_t)++space->count;
+    }
+    *index = *slot - 1;
     return ATTN_OK;
 }
 

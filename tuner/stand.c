@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "inputs.h"
+#include "proto.h"
 
 static const double SAMPLE_NS = 2e6;     /* shorter ones drown in the clock's own noise */
 static const double CANARY_SHARE = 0.95; /* of its best: under it the device was slowed down */
@@ -187,9 +188,9 @@ static bool steady(attn_stand *stand, attn_device_state *state) {
 attn_status attn_stand_sample(attn_stand *stand, attn_timed *timed, double *ns, attn_error *err) {
     if (timed->launches == 0)
         ATTN_TRY(attn_stand_warm(stand, timed, err));
+    const int64_t begun = attn_now_ns();
     for (int attempt = 0;; attempt++) {
         ATTN_TRY(time_launches(stand, timed, timed->launches, ns, err));
-        timed->spent_ns += *ns * timed->launches;
         if (steady(stand, &timed->last_state))
             break;
         if (attempt == RETRIES) {
@@ -197,6 +198,7 @@ attn_status attn_stand_sample(attn_stand *stand, attn_timed *timed, double *ns, 
             break;
         }
     }
+    timed->spent_ns += (double)(attn_now_ns() - begun);
     if (timed->count < ATTN_SAMPLES_MAX)
         timed->ns[timed->count++] = *ns;
     return ATTN_OK;

@@ -20,7 +20,7 @@ typedef struct attn_timed {
     int32_t wanted;               /* of a race: samples it is worth */
     int32_t count;                /* samples taken */
     double ns[ATTN_SAMPLES_MAX];  /* of one launch each */
-    double spent_ns;              /* in samples, those thrown away included */
+    double spent_ns;              /* wall time, samples thrown away and canaries included */
     bool throttled;               /* the device was slow three times in a row */
     attn_device_state last_state; /* after the last sample */
 } attn_timed;
@@ -43,7 +43,8 @@ double attn_median(const double *values, size_t count); /* NaN if there are none
 
 /* Races kernels that were proved right: 2 samples each; those within 1.5 x the best so far (best_ns
  * of earlier races, NaN if none, included) go on to 7, those within 1.1 x to 25. A kernel that
- * takes long stops at fewer: after 1 s, but not before 5 samples. Samples are interleaved. */
+ * takes long stops at fewer: after half a second, but not before 5 samples. Samples are
+ * interleaved. */
 attn_status attn_race(attn_stand *stand, attn_timed *timed, size_t count, double best_ns,
                       attn_error *err);
 

@@ -23,7 +23,7 @@ list() { "$ATTNTUNE_FAKE" db list --all --format jsonl; }
 outcomes() { list | sed 's/.*"outcome": "\([a-z_]*\)".*/\1/' | sort | uniq -c | awk '{print $2 "=" $1}' | tr '\n' ' '; }
 
 # Is a process still running? One that nobody has waited for is not.
-runs() { grep -q '^State:[[:space:]]*[^ZX]' "/proc/$1/status" 2>/dev/null; }
+runs() { grep -q '^State:[[:space:]]*[A-WY]' "/proc/$1/status" 2>/dev/null; }
 
 # A family `planted` on the fake device: WHAT says what is wrong with a variant, GRAIN makes more.
 plant() { # plant DIR GRAINS WHAT...

@@ -47,7 +47,7 @@ static void make_record(uint64_t seed, attn_replay *replay) {
             continue;
         uint64_t grain = seed ^ i;
         cost *= 1 + 0.03 * unit(&grain);
-        CHECK_OK(attn_search_space_add(&replay->space, &config, &index, &err), err.line);
+        CHECK_OK(attn_search_space_add(&replay->space, &config, true, &index, &err), err.line);
         replay->cost = realloc(replay->cost, replay->space.capacity * sizeof *replay->cost);
         replay->cost[index] = unit(&grain) < 0.02 ? INFINITY : cost * 1e5;
         replay->best = fmin(replay->best, replay->cost[index]);
@@ -67,10 +67,10 @@ static void check_space(void) {
         config.value[0] = (uint8_t)(i % 200);
         config.value[1] = (uint8_t)(i / 200);
         config.value[2] = (uint8_t)i; /* behind the parameters: not looked at */
-        CHECK_OK(attn_search_space_add(&space, &config, &index, &err), err.line);
+        CHECK_OK(attn_search_space_add(&space, &config, i % 2 == 0, &index, &err), err.line);
         CHECK_EQ_INT(index, i);
     }
-    CHECK_OK(attn_search_space_add(&space, &config, &index, &err), err.line);
+    CHECK_OK(attn_search_space_add(&space, &config, true, &index, &err), err.line);
     CHECK_EQ_INT(index, 19999);
     CHECK_EQ_INT(space.count, 20000);
     CHECK_OK(attn_search_space_family(&space, 1, values, &err), err.line);
@@ -78,6 +78,19 @@ static void check_space(void) {
     config.value[0] = 7;
     config.value[1] = 9;
     CHECK_EQ_INT(attn_search_space_find(&space, 0, &config), 9 * 200 + 7);
+
+    /* What begins with the cores has no other point before all of them have been given. */
+    attn_search *search;
+    size_t cores = 0;
+    CHECK_OK(attn_search_open(attn_strategy_find("climb"), &space, 1, &search, &err), err.line);
+    for (size_t i = 0; i < 10000; i++) {
+        size_t point = attn_search_any(search);
+        cores += space.point[point].core;
+        CHECK(attn_search_mark(search, point));
+    }
+    CHECK_EQ_INT(cores, 10000);
+    CHECK(!space.point[attn_search_any(search)].core);
+    attn_search_close(search);
     attn_search_space_free(&space);
 }
 
