@@ -185,6 +185,10 @@ attn_status attn_job_run(attn_lane *lane, const attn_problem *problem, const att
     job->begin_ns = attn_now_ns();
     job->end_ns = job->search_end_ns = end_ns;
     job->share_s = share_s;
+    if (lane->worker.busy) { /* with an answer about the problem before, which ended without it */
+        attn_worker_kill(&lane->worker);
+        lane->opened = false;
+    }
     lane->ready = false;
     attn_builders_trim(lane->builders);
     bool done = false;
