@@ -63,12 +63,6 @@ attn_status attn_gen_source_hash(const attn_gen *gen, const char *family, attn_h
  * ERR_NOT_FOUND. */
 attn_status attn_gen_file(attn_gen *gen, const char *name, char **text, attn_error *err);
 
-/* Text of a shape file for a backend: its problems, one a line, # comments. Section lines ("[cpu]")
- * and lines of other backends are blanked, so that line numbers stay right. backend NULL: all
- * problems. Owned by the caller. ERR_NOT_FOUND, ERR_INVALID. */
-attn_status attn_gen_shapes(attn_gen *gen, const char *name, const char *backend, char **text,
-                            attn_error *err);
-
 /* A device profile of devices.lua by its arch name ("sm_90a", "cpu:avx2"): what the backend would
  * report for such a device. ERR_NOT_FOUND lists the names. */
 attn_status attn_gen_profile(attn_gen *gen, const char *arch, attn_device_info *info,
