@@ -58,8 +58,7 @@ static CUresult encode(const attn_cuda_api *api, const attn_map_wanted *wanted,
     const uint64_t strides5[] = {row, CHUNK * element, head, batch};
     const uint64_t strides4[] = {row, head, batch};
     const uint32_t box5[] = {CHUNK, (uint32_t)wanted->rows, (uint32_t)(t->dim / CHUNK), 1, 1};
-    const uint32_t box4[] = {(uint32_t)(t->dim < CHUNK ? t->dim : CHUNK), (uint32_t)wanted->rows, 1,
-                             1};
+    const uint32_t box4[] = {CHUNK, (uint32_t)wanted->rows, 1, 1};
     static const uint32_t ones[] = {1, 1, 1, 1, 1};
     return api->tensor_map_tiled(
         map, type_of(p->dtype), (uint32_t)wanted->rank, (void *)(uintptr_t)t->data,

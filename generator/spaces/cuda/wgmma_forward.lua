@@ -1,0 +1,97 @@
+-- cuda/wgmma_forward: flash attention for Hopper (sm_90a).
+
+-- Registers of a consumer's thread by CONSUMERS x BLOCKS_PER_SM: what the producer gives up, shared out.
+-- Others ask for more than the 65536 of a multiprocessor and would wait for ever.
+local REGISTERS = { ["1x1"] = 240, ["1x2"] = 232, ["1x3"] = 136, ["2x1"] = 240, ["3x1"] = 160 }
+
+return family {
+  name = "wgmma_forward", op = "forward", backend = "cuda", template = "cuda/wgmma_forward.cu",
+  doc = "Online softmax on Hopper's warpgroup products and bulk copies; a producer, 1 to 3 consumers.",
+
+  accepts = function(p, dev)
+    if dev.cc ~= 90 then return false, "it needs compute capability 9.0" end
+    if not is_half(p.dtype) then return false, "it is for f16 and bf16" end
+    if p.head_dim % 8 ~= 0 or p.head_dim_v % 8 ~= 0 then
+      return false, "head dimensions must be multiples of 8"
+    end
+    if p.alignment ~= "a16" then return false, "bulk copies need strides of whole 16 bytes" end
+    return p.head_dim <= 256 and p.head_dim_v <= 256, "head dimensions go up to 256"
+  end,
+
+  params = {
+    { "CONSUMERS", { 2, 1, 3 }, "computing warpgroups of a block, of 64 query rows each" },
+    { "BLOCKS_PER_SM", { 1, 2, 3 }, "blocks of a multiprocessor" },
+    { "BLOCK_N", { 32, 48, 64, 80, 96, 112, 128, 144, 160, 176 }, "keys of a tile" },
+    { "STAGES", { 2, 3 }, "buffers of K, and of V" },
+    { "Q_REGISTERS", { true, false }, "Q in registers, or read from shared memory by each product" },
+    { "PINGPONG", { true, false }, "consumers take turns at issuing their products" },
+    { "LAZY", { 8, 0 }, "rescale O only when a row's maximum has risen by 2^LAZY (0: always)" },
+    { "SCHEDULE", { "static", "atomic" }, "blocks take tiles by turns, or from a counter" },
+    { "ORDER", { "longest_first", "row" }, "the last tiles of all heads first, or head by head" },
+    { "SECTION", { 0, 4, 8, 16, 32 }, "MiB of K and V whose heads share the cache; 0: all heads" },
+  },
+
+  core = {
+    BLOCK_N = { 64, 80, 112, 128 }, STAGES = { 2 }, LAZY = { 8 }, SECTION = { 0, 8, 32 },
+  },
+
+  derive = function(c, p)
+    c.HEAD_DIM, c.HEAD_DIM_V = p.head_dim, p.head_dim_v
+    c.BF16 = p.dtype == "bf16"
+    c.MASKED = p.mask ~= "none"
+    c.LSE = p.lse
+    c.REGISTERS = REGISTERS[c.CONSUMERS .. "x" .. c.BLOCKS_PER_SM] or 0
+    local chunks, v_chunks = ceil_div(p.head_dim, 64), ceil_div(p.head_dim_v, 64)
+    -- scores, their 16-bit copy, and outputs, in registers of a thread
+    c.TILE_REGISTERS = floor_div(3 * c.BLOCK_N, 4) + floor_div(p.head_dim_v, 2)
+    local q, o = 64 * c.CONSUMERS * 128 * chunks, 64 * c.CONSUMERS * 128 * v_chunks
+    local kv = c.STAGES * c.BLOCK_N * 128 * (chunks + v_chunks)
+    -- O has its own room where there is enough for all blocks, else it is staged where Q was.
+    local room = floor_div(233472, c.BLOCKS_PER_SM) - 1024
+    if room > 232448 then room = 232448 end
+    c.OVERLAY = q + kv + o + 128 > room
+    c.SMEM = q + kv + (c.OVERLAY and 0 or o) + 128
+    c.FITS = c.SMEM <= room and (not c.OVERLAY or v_chunks <= chunks)
+    c.Q_FRAGMENTS = c.Q_REGISTERS and 4 * ceil_div(p.head_dim, 16) or 0
+  end,
+
+  require = {
+    { "the blocks' registers fit a multiprocessor", { "CONSUMERS", "BLOCKS_PER_SM" },
+      function(c) return c.REGISTERS > 0 end },
+    { "tiles fit in shared memory", { "CONSUMERS", "BLOCKS_PER_SM", "BLOCK_N", "STAGES" },
+      function(c) return c.FITS end },
+    { "scores and outputs fit the registers",
+      { "CONSUMERS", "BLOCKS_PER_SM", "BLOCK_N", "STAGES", "Q_REGISTERS" },
+      function(c) return c.TILE_REGISTERS + c.Q_FRAGMENTS <= c.REGISTERS - 24 end },
+    { "taking turns needs two consumers", { "CONSUMERS", "PINGPONG" },
+      function(c) return c.CONSUMERS > 1 or not c.PINGPONG end },
+  },
+
+  launch = function(c)
+    local map = function(tensor, rows) return { tensor = tensor, rows = rows, rank = 4 } end
+    return {
+      { rows = 64 * c.CONSUMERS, grid = "persistent", blocks_per_sm = c.BLOCKS_PER_SM,
+        threads = 128 * (c.CONSUMERS + 1), smem = c.SMEM },
+      workspace = c.SCHEDULE == "atomic" and { { bytes = 256, per = "call" } } or nil,
+      zero_bytes = c.SCHEDULE == "atomic" and 4 or nil,
+      tensor_maps = {
+        map("q", 64 * c.CONSUMERS), map("k", c.BLOCK_N), map("v", c.BLOCK_N), map("o", 16),
+      },
+      limits = { -- an empty tensor has no map
+        { field = "batch", min = 1 }, { field = "heads_q", min = 1 }, { field = "seq_q", min = 1 },
+        { field = "seq_kv", min = 1 },
+      },
+    }
+  end,
+
+  defaults = function(p, dev)
+    local d = math.max(p.head_dim, p.head_dim_v)
+    local masked = p.mask ~= "none"
+    return {
+      CONSUMERS = 2, BLOCKS_PER_SM = 1, BLOCK_N = d > 128 and 64 or 128, STAGES = 2,
+      Q_REGISTERS = d <= 64, PINGPONG = true, LAZY = 8,
+      SCHEDULE = masked and "atomic" or "static", ORDER = masked and "longest_first" or "row",
+      SECTION = masked and 32 or 0,
+    }
+  end,
+}

@@ -1,0 +1,560 @@
+// wgmma_forward.cu: flash attention for Hopper: bulk copies, warpgroup matrix products, one
+// producer and CONSUMERS computing warpgroups of 64 query rows each.
+//
+// A consumer keeps two products in flight: the scores of the next tile of keys, Q K(n), and the
+// outputs of the last one, P(n+1) V(n+1); while they run on the tensor cores nothing else is to do,
+// and while a tile is softened the other warpgroup's products run (ping-pong). Keys are taken from
+// the last tile to the first, so that tiles cut by a causal mask come first. P never leaves the
+// registers. The producer's one thread loads K and V ahead through STAGES buffers each.
+#include "attn_abi.h"
+#include "attn_hopper.cuh"
+
+constexpr bool BF16 = $(BF16);               // else f16
+constexpr int D = $(HEAD_DIM);               // columns of Q and K
+constexpr int DV = $(HEAD_DIM_V);            // columns of V and O
+constexpr int CONSUMERS = $(CONSUMERS);      // warpgroups that compute
+constexpr int BLOCK_M = 64 * CONSUMERS;      // query rows of a block
+constexpr int BLOCK_N = $(BLOCK_N);          // keys of a tile
+constexpr int STAGES = $(STAGES);            // buffers of K, and of V
+constexpr bool Q_REGISTERS = $(Q_REGISTERS); // Q as the register operand, else from shared memory
+constexpr bool PINGPONG = $(PINGPONG);       // warpgroups take turns at issuing their products
+constexpr int LAZY = $(LAZY);                // O is rescaled when the maximum rises by 2^LAZY, or 0
+constexpr bool ATOMIC = $(SCHEDULE == "atomic"); // tiles come from a counter, else by turns
+constexpr bool LONGEST_FIRST = $(ORDER == "longest_first"); // last tile of every head first
+constexpr int SECTION = $(SECTION); // MiB of K and V whose heads are worked on together
+constexpr bool MASKED = $(MASKED);  // there is a mask
+constexpr bool LSE = $(LSE);
+constexpr bool OVERLAY = $(OVERLAY); // O is staged where Q was
+
+constexpr int THREADS = 128 * (CONSUMERS + 1);
+constexpr int STEPS = (D + 15) / 16; // matrix steps of 16 columns of Q and K
+constexpr int CHUNKS = (D + 63) / 64, V_CHUNKS = (DV + 63) / 64; // of 64 columns, 128 bytes a row
+constexpr int Q_CHUNK = BLOCK_M * 128, KV_CHUNK = BLOCK_N * 128; // bytes
+constexpr int Q_BYTES = CHUNKS * Q_CHUNK, K_BYTES = CHUNKS * KV_CHUNK,
+              V_BYTES = V_CHUNKS * KV_CHUNK;
+constexpr int K_AT = Q_BYTES, V_AT = K_AT + STAGES * K_BYTES, O_AT = V_AT + STAGES * V_BYTES;
+constexpr int O_BYTES = OVERLAY ? 0 : V_CHUNKS * Q_CHUNK;
+constexpr int BARRIERS_AT = O_AT + O_BYTES;
+static_assert(BARRIERS_AT + 128 == $(SMEM), "the launch record says otherwise");
+
+extern __shared__ __align__(1024) unsigned char shared[];
+
+// Barriers of 8 bytes: Q full, Q empty, then full and empty of each buffer of K and of V; behind
+// them the number of the tile that Q belongs to, -1 after the last.
+ATTN_DEVICE attn_u32 base() {
+    return attn_shared_address(shared);
+}
+
+ATTN_DEVICE attn_u32 q_full() {
+    return base() + BARRIERS_AT;
+}
+
+ATTN_DEVICE attn_u32 q_empty() {
+    return base() + BARRIERS_AT + 8;
+}
+
+ATTN_DEVICE attn_u32 full(bool v, int stage) {
+    return base() + BARRIERS_AT + 16 + 16 * (2 * stage + v);
+}
+
+ATTN_DEVICE attn_u32 empty(bool v, int stage) {
+    return full(v, stage) + 8;
+}
+
+ATTN_DEVICE volatile int *tile_word() {
+    return (volatile int *)(shared + BARRIERS_AT + 120);
+}
+
+// A place in a ring of buffers, and the parity of its barriers.
+struct ring {
+    int stage, parity;
+
+    ATTN_DEVICE void advance() {
+        if (++stage == STAGES) {
+            stage = 0;
+            parity ^= 1;
+        }
+    }
+};
+
+struct job {
+    int batch, head, kv_head, row; // first query row of the block
+    int begin, end;                // tiles of keys that any of its rows sees
+};
+
+ATTN_DEVICE job job_of(const attn_forward_args &a, int index) {
+    const int heads = a.batch * a.heads_q;
+    int section = heads, first = 0;
+    if constexpr (SECTION > 0) {
+        const attn_i64 bytes = (attn_i64)a.seq_kv * (2 * (D + DV));
+        const int fit = (int)max(1LL, ((attn_i64)SECTION << 20) / bytes) * a.group;
+        section = min(fit, heads);
+        first = index / (section * a.tiles) * section;
+        index -= first * a.tiles;
+        section = min(section, heads - first);
+    }
+    const int tile = LONGEST_FIRST ? a.tiles - 1 - index / section : index % a.tiles;
+    const int head = first + (LONGEST_FIRST ? index % section : index / a.tiles);
+    job w;
+    w.batch = head / a.heads_q;
+    w.head = head % a.heads_q;
+    w.kv_head = w.head / a.group;
+    w.row = tile * BLOCK_M;
+    w.begin = 0;
+    w.end = (a.seq_kv + BLOCK_N - 1) / BLOCK_N;
+    if constexpr (MASKED) {
+        const int last = min(w.row + BLOCK_M, a.seq_q) - 1 + a.mask_offset + a.mask_right;
+        w.begin = max(0, w.row + a.mask_offset - a.mask_left) / BLOCK_N;
+        w.end = (max(0, min(a.seq_kv, last + 1)) + BLOCK_N - 1) / BLOCK_N;
+        w.begin = min(w.begin, w.end);
+    }
+    return w;
+}
+
+//--- the producer ---------------------------------------------------------------------------------
+
+ATTN_DEVICE void load(const attn_forward_args &a, const job &w, bool v, int n, ring &r) {
+    attn_barrier_wait(empty(v, r.stage), r.parity ^ 1);
+    const attn_u32 barrier = full(v, r.stage);
+    const int bytes = v ? V_BYTES : K_BYTES;
+    const attn_u32 to = base() + (v ? V_AT : K_AT) + r.stage * bytes;
+    attn_barrier_expect(barrier, bytes);
+    for (int c = 0; c < (v ? V_CHUNKS : CHUNKS); c++)
+        attn_tma_load(to + c * KV_CHUNK, a.map[v ? 2 : 1], barrier, 64 * c, n * BLOCK_N, w.kv_head,
+                      w.batch);
+    r.advance();
+}
+
+ATTN_DEVICE void load_q(const attn_forward_args &a, const job &w, int index, int parity) {
+    attn_barrier_wait(q_empty(), parity ^ 1);
+    *tile_word() = index;
+    if (w.begin == w.end) {
+        attn_barrier_arrive(q_full()); // no row sees a key: there is nothing to load
+        return;
+    }
+    attn_barrier_expect(q_full(), Q_BYTES);
+    for (int c = 0; c < CHUNKS; c++)
+        attn_tma_load(base() + c * Q_CHUNK, a.map[0], q_full(), 64 * c, w.row, w.head, w.batch);
+}
+
+ATTN_DEVICE void produce(const attn_forward_args &a, int tasks) {
+    ring k = {0, 0}, v = {0, 0};
+    int parity = 0, index = blockIdx.x;
+    while (index < tasks) {
+        const job w = job_of(a, index);
+        if (w.begin < w.end)
+            load(a, w, false, w.end - 1, k);
+        load_q(a, w, index, parity);
+        for (int n = w.end - 1; n >= w.begin; n--) {
+            if (n > w.begin)
+                load(a, w, false, n - 1, k);
+            load(a, w, true, n, v);
+        }
+        parity ^= 1;
+        if constexpr (ATOMIC)
+            index = gridDim.x + atomicAdd((int *)a.workspace[0], 1);
+        else
+            index += gridDim.x;
+    }
+    attn_barrier_wait(q_empty(), parity ^ 1);
+    *tile_word() = -1;
+    attn_barrier_arrive(q_full());
+}
+
+//--- matrix products of a consumer ----------------------------------------------------------------
+
+//@ local type = BF16 and "bf16" or "f16"
+//@ local scores, outputs = floor_div(BLOCK_N, 2), floor_div(HEAD_DIM_V, 2)
+//@ local function numbers(n) return list(n, function(i) return "%" .. i end, ", ") end
+//@ local function operands(n, form, name)
+//@   return list(n, function(i) return '"' .. form .. '"(' .. name .. "[" .. i .. "])" end, ", ")
+//@ end
+// S = Q K' of one step of 16 columns; the first step overwrites S.
+ATTN_DEVICE void scores_first(float (&s)[BLOCK_N / 2], const attn_u32 (&q)[4], attn_u32 qd,
+                              attn_u32 kd) {
+    //@ if Q_REGISTERS then
+    asm volatile("{\n"
+                 ".reg .b64 b;\n"
+                 "mov.b64 b, {%$(scores + 4), " ATTN_DESCRIPTOR_HIGH "};\n"
+                 "wgmma.mma_async.sync.aligned.m64n$(BLOCK_N)k16.f32.$(type).$(type) "
+                 "{$(numbers(scores))}, "
+                 "{%$(scores), %$(scores + 1), %$(scores + 2), %$(scores + 3)}, b, 0, 1, 1, 0;\n"
+                 "}"
+                 : $(operands(scores, "=f", "s"))
+                 : "r"(q[0]), "r"(q[1]), "r"(q[2]), "r"(q[3]), "r"(kd));
+    //@ else
+    asm volatile("{\n"
+                 ".reg .b64 a, b;\n"
+                 "mov.b64 a, {%$(scores), " ATTN_DESCRIPTOR_HIGH "};\n"
+                 "mov.b64 b, {%$(scores + 1), " ATTN_DESCRIPTOR_HIGH "};\n"
+                 "wgmma.mma_async.sync.aligned.m64n$(BLOCK_N)k16.f32.$(type).$(type) "
+                 "{$(numbers(scores))}, a, b, 0, 1, 1, 0, 0;\n"
+                 "}"
+                 : $(operands(scores, "=f", "s"))
+                 : "r"(qd), "r"(kd));
+    //@ end
+}
+
+ATTN_DEVICE void scores_next(float (&s)[BLOCK_N / 2], const attn_u32 (&q)[4], attn_u32 qd,
+                             attn_u32 kd) {
+    //@ if Q_REGISTERS then
+    asm volatile("{\n"
+                 ".reg .b64 b;\n"
+                 "mov.b64 b, {%$(scores + 4), " ATTN_DESCRIPTOR_HIGH "};\n"
+                 "wgmma.mma_async.sync.aligned.m64n$(BLOCK_N)k16.f32.$(type).$(type) "
+                 "{$(numbers(scores))}, "
+                 "{%$(scores), %$(scores + 1), %$(scores + 2), %$(scores + 3)}, b, 1, 1, 1, 0;\n"
+                 "}"
+                 : $(operands(scores, "+f", "s"))
+                 : "r"(q[0]), "r"(q[1]), "r"(q[2]), "r"(q[3]), "r"(kd));
+    //@ else
+    asm volatile("{\n"
+                 ".reg .b64 a, b;\n"
+                 "mov.b64 a, {%$(scores), " ATTN_DESCRIPTOR_HIGH "};\n"
+                 "mov.b64 b, {%$(scores + 1), " ATTN_DESCRIPTOR_HIGH "};\n"
+                 "wgmma.mma_async.sync.aligned.m64n$(BLOCK_N)k16.f32.$(type).$(type) "
+                 "{$(numbers(scores))}, a, b, 1, 1, 1, 0, 0;\n"
+                 "}"
+                 : $(operands(scores, "+f", "s"))
+                 : "r"(qd), "r"(kd));
+    //@ end
+}
+
+// O = P V of 16 keys, added to what O is if `add`.
+ATTN_DEVICE void outputs_step(float (&o)[DV / 2], const attn_u32 *p, attn_u32 vd, int add) {
+    asm volatile("{\n"
+                 ".reg .pred add;\n"
+                 ".reg .b64 b;\n"
+                 "setp.ne.b32 add, %$(outputs + 5), 0;\n"
+                 "mov.b64 b, {%$(outputs + 4), " ATTN_DESCRIPTOR_HIGH "};\n"
+                 "wgmma.mma_async.sync.aligned.m64n$(HEAD_DIM_V)k16.f32.$(type).$(type) "
+                 "{$(numbers(outputs))}, {%$(outputs), %$(outputs + 1), %$(outputs + 2), "
+                 "%$(outputs + 3)}, b, add, 1, 1, 1;\n"
+                 "}"
+                 : $(operands(outputs, "+f", "o"))
+                 : "r"(p[0]), "r"(p[1]), "r"(p[2]), "r"(p[3]), "r"(vd), "r"(add));
+}
+
+struct state {
+    float o[DV / 2];
+    float top[2], sum[2]; // of this lane's two rows; sums are of this lane alone
+    attn_u32 q[Q_REGISTERS ? STEPS : 1][4];
+    int some; // O holds a product already
+};
+
+ATTN_DEVICE void issue_scores(state &st, float (&s)[BLOCK_N / 2], attn_u32 q_low, int stage) {
+    const attn_u32 k_low = attn_descriptor(base() + K_AT + stage * K_BYTES, 16);
+    attn_pin(s);
+    attn_wgmma_fence();
+#pragma unroll
+    for (int step = 0; step < STEPS; step++) {
+        const attn_u32 qd = q_low + step / 4 * (Q_CHUNK / 16) + step % 4 * 2;
+        const attn_u32 kd = k_low + step / 4 * (KV_CHUNK / 16) + step % 4 * 2;
+        if (step == 0)
+            scores_first(s, st.q[0], qd, kd);
+        else
+            scores_next(s, st.q[Q_REGISTERS ? step : 0], qd, kd);
+    }
+    attn_wgmma_commit();
+}
+
+ATTN_DEVICE void issue_outputs(state &st, attn_u32 (&p)[BLOCK_N / 4], int stage) {
+    const attn_u32 v_low = attn_descriptor(base() + V_AT + stage * V_BYTES, KV_CHUNK);
+    attn_pin(st.o);
+    attn_pin(p);
+    attn_wgmma_fence();
+#pragma unroll
+    for (int step = 0; step < BLOCK_N / 16; step++)
+        outputs_step(st.o, p + 4 * step, v_low + 128 * step, step > 0 || st.some);
+    attn_wgmma_commit();
+    st.some = 1;
+}
+
+//--- softmax --------------------------------------------------------------------------------------
+
+// Element i of an accumulator is in row 8 ((i / 2) % 2) and column 8 (i / 4) + i % 2 from the
+// lane's.
+struct rows {
+    int row[2];         // the lane's query rows
+    int left, right;    // row i sees the keys i + left <= key <= i + right
+    int seq_kv, column; // the lane's first column
+    float scale;        // of the scores in the exponent, never 0 or negative
+    bool negate;
+};
+
+ATTN_DEVICE void mask(const rows &w, float (&s)[BLOCK_N / 2], int first_key) {
+#pragma unroll
+    for (int h = 0; h < 2; h++) {
+        int end = w.seq_kv - first_key - w.column, begin = 0;
+        if constexpr (MASKED) {
+            end = min(end, w.row[h] + w.right + 1 - first_key - w.column);
+            begin = w.row[h] + w.left - first_key - w.column;
+        }
+#pragma unroll
+        for (int i = 0; i < BLOCK_N / 2; i++) {
+            const int column = 8 * (i / 4) + i % 2;
+            if (i / 2 % 2 == h && (column >= end || (MASKED && column < begin)))
+                s[i] = -attn_infinity();
+        }
+    }
+}
+
+// Weights of one row, summed onto `sum`. Where scale x top is far from 0 its rounding would show in
+// the exponent: there the difference is taken first.
+template <bool FAR>
+ATTN_DEVICE float row_weights(float (&s)[BLOCK_N / 2], int h, float top, float base, float scale,
+                              bool far, float sum) {
+#pragma unroll
+    for (int i = 0; i < BLOCK_N / 2; i++) {
+        if (i / 2 % 2 != h)
+            continue;
+        float x = s[i] * scale - base;
+        if (FAR && far)
+            x = (s[i] - top) * scale;
+        s[i] = attn_exp2(x);
+        sum += s[i];
+    }
+    return sum;
+}
+
+// Scores to weights. alpha: what O and the sums are to be multiplied by.
+ATTN_DEVICE void soften(state &st, const rows &w, float (&s)[BLOCK_N / 2], float (&alpha)[2]) {
+#pragma unroll
+    for (int h = 0; h < 2; h++) {
+        const float before = st.top[h];
+        float top = before;
+#pragma unroll
+        for (int i = 0; i < BLOCK_N / 2; i++)
+            if (i / 2 % 2 == h)
+                top = fmaxf(top, s[i]);
+        top = fmaxf(top, __shfl_xor_sync(0xffffffffu, top, 1));
+        top = fmaxf(top, __shfl_xor_sync(0xffffffffu, top, 2));
+        if (LAZY > 0 && (top - before) * w.scale <= (float)LAZY)
+            top = before; // weights stay below 2^LAZY, and O as it is
+        // While a row has seen no key its maximum is -inf, and -inf - -inf would be NaN.
+        const float base = top == -attn_infinity() ? 0.0f : __fmul_rn(top, w.scale);
+        const bool far = fabsf(base) > 4096.0f;
+        alpha[h] = attn_exp2(far ? (before - top) * w.scale : __fmul_rn(before, w.scale) - base);
+        st.top[h] = top;
+        const float sum = st.sum[h] * alpha[h];
+        if (__any_sync(0xffffffffu, far))
+            st.sum[h] = row_weights<true>(s, h, top, base, w.scale, far, sum);
+        else
+            st.sum[h] = row_weights<false>(s, h, top, base, w.scale, far, sum);
+    }
+}
+
+ATTN_DEVICE void look(state &st, const rows &w, float (&s)[BLOCK_N / 2], int n, int first_row,
+                      float (&alpha)[2]) {
+    const int first = n * BLOCK_N, last = first + BLOCK_N - 1;
+    bool all = last < w.seq_kv;
+    if constexpr (MASKED)
+        all = all && first >= first_row + 63 + w.left && last <= first_row + w.right;
+    if (w.negate) {
+#pragma unroll
+        for (int i = 0; i < BLOCK_N / 2; i++)
+            s[i] = -s[i];
+    }
+    if (!all)
+        mask(w, s, first);
+    soften(st, w, s, alpha);
+}
+
+ATTN_DEVICE void rescale(state &st, const float (&alpha)[2]) {
+    if (LAZY > 0 && !__any_sync(0xffffffffu, alpha[0] != 1.0f || alpha[1] != 1.0f))
+        return;
+#pragma unroll
+    for (int i = 0; i < DV / 2; i++)
+        st.o[i] *= alpha[i / 2 % 2];
+}
+
+ATTN_DEVICE void pack(attn_u32 (&p)[BLOCK_N / 4], const float (&s)[BLOCK_N / 2]) {
+#pragma unroll
+    for (int i = 0; i < BLOCK_N / 4; i++)
+        p[i] = attn_pack2<BF16>(s[2 * i], s[2 * i + 1]);
+}
+
+//--- a consumer -----------------------------------------------------------------------------------
+
+ATTN_DEVICE void arrive_by_warp(attn_u32 barrier) {
+    __syncwarp();
+    if (threadIdx.x % 32 == 0)
+        attn_barrier_arrive(barrier);
+}
+
+ATTN_DEVICE void take_q(state &st, int group) {
+    if constexpr (Q_REGISTERS) {
+        const int lane = threadIdx.x % 32, row = 64 * group + threadIdx.x / 32 % 4 * 16 + lane % 16;
+#pragma unroll
+        for (int step = 0; step < STEPS; step++) {
+            const int piece = (step % 4 * 2 + lane / 16) ^ (row & 7);
+            attn_ldmatrix4(st.q[step], base() + step / 4 * Q_CHUNK + row * 128 + piece * 16);
+        }
+        arrive_by_warp(q_empty());
+    }
+}
+
+ATTN_DEVICE void attend(const job &w, state &st, const rows &lane_rows, int group, ring &k,
+                        ring &v) {
+    const attn_u32 q_low = attn_descriptor(base() + group * 64 * 128, 16);
+    const int first_row = w.row + 64 * group;
+    float s[BLOCK_N / 2], alpha[2];
+    attn_u32 p[BLOCK_N / 4];
+    take_q(st, group);
+
+    attn_barrier_wait(full(false, k.stage), k.parity);
+    issue_scores(st, s, q_low, k.stage);
+    attn_wgmma_wait<0>();
+    attn_pin(s);
+    arrive_by_warp(empty(false, k.stage));
+    k.advance();
+    look(st, lane_rows, s, w.end - 1, first_row, alpha);
+    pack(p, s);
+
+    for (int n = w.end - 2; n >= w.begin; n--) {
+        attn_barrier_wait(full(false, k.stage), k.parity);
+        if constexpr (PINGPONG)
+            attn_named_sync(2 + group, 256);
+        issue_scores(st, s, q_low, k.stage);
+        attn_barrier_wait(full(true, v.stage), v.parity);
+        issue_outputs(st, p, v.stage);
+        if constexpr (PINGPONG)
+            attn_named_arrive(2 + (group + 1) % CONSUMERS, 256);
+        attn_wgmma_wait<1>();
+        attn_pin(s);
+        arrive_by_warp(empty(false, k.stage));
+        k.advance();
+        look(st, lane_rows, s, n, first_row, alpha);
+        attn_wgmma_wait<0>();
+        attn_pin(st.o);
+        attn_pin(p);
+        arrive_by_warp(empty(true, v.stage));
+        v.advance();
+        rescale(st, alpha);
+        pack(p, s);
+    }
+    if constexpr (!Q_REGISTERS && !OVERLAY)
+        arrive_by_warp(q_empty());
+    attn_barrier_wait(full(true, v.stage), v.parity);
+    issue_outputs(st, p, v.stage);
+    attn_wgmma_wait<0>();
+    attn_pin(st.o);
+    arrive_by_warp(empty(true, v.stage));
+    v.advance();
+}
+
+// O goes through shared memory: each warp stages its 16 rows and has them stored in the background.
+ATTN_DEVICE void store(const attn_forward_args &a, const job &w, const state &st, const rows &r,
+                       int group) {
+    const int lane = threadIdx.x % 32, slab = 64 * group + threadIdx.x / 32 % 4 * 16;
+    float factor[2];
+#pragma unroll
+    for (int h = 0; h < 2; h++) {
+        float sum = st.sum[h];
+        sum += __shfl_xor_sync(0xffffffffu, sum, 1);
+        sum += __shfl_xor_sync(0xffffffffu, sum, 2);
+        factor[h] = sum == 0.0f ? 0.0f : 1.0f / sum; // 0: the row saw no key
+        if (LSE && lane % 4 == 0 && r.row[h] < a.seq_q) {
+            const attn_i64 head = (attn_i64)w.batch * a.heads_q + w.head;
+            const float value = (st.top[h] * r.scale + attn_log2(sum)) * 0.69314718f;
+            a.lse[head * a.seq_q + r.row[h]] = sum == 0.0f ? -attn_infinity() : value;
+        }
+    }
+    if constexpr (OVERLAY) {
+        if (w.begin < w.end)
+            attn_named_sync(6 + group, 128); // the whole warpgroup has done with its rows of Q
+    } else if (lane == 0) {
+        attn_tma_store_read();
+    }
+    __syncwarp();
+    const attn_u32 to = base() + (OVERLAY ? 0 : O_AT) + (slab + lane % 16) * 128;
+#pragma unroll
+    for (int j = 0; j < (DV + 15) / 16; j++) {
+        attn_u32 x[4] = {0, 0, 0, 0};
+#pragma unroll
+        for (int e = 0; e < 4; e++)
+            if (8 * j + 2 * e < DV / 2)
+                x[e] = attn_pack2<BF16>(st.o[8 * j + 2 * e] * factor[e % 2],
+                                        st.o[8 * j + 2 * e + 1] * factor[e % 2]);
+        attn_stmatrix4(to + j / 4 * Q_CHUNK + ((j % 4 * 2 + lane / 16) ^ (lane & 7)) * 16, x);
+    }
+    attn_fence_async();
+    __syncwarp();
+    if (lane == 0) {
+        for (int c = 0; c < V_CHUNKS; c++)
+            attn_tma_store(a.map[3], base() + (OVERLAY ? 0 : O_AT) + c * Q_CHUNK + slab * 128,
+                           64 * c, w.row + slab, w.head, w.batch);
+        attn_tma_store_commit();
+        if constexpr (OVERLAY)
+            attn_tma_store_read();
+    }
+    if constexpr (OVERLAY)
+        arrive_by_warp(q_empty());
+}
+
+ATTN_DEVICE void consume(const attn_forward_args &a, int group) {
+    const int lane = threadIdx.x % 32, row = 64 * group + threadIdx.x / 32 % 4 * 16 + lane / 4;
+    ring k = {0, 0}, v = {0, 0};
+    rows r;
+    r.left = a.mask_offset - a.mask_left;
+    r.right = a.mask_offset + a.mask_right;
+    r.seq_kv = a.seq_kv;
+    r.column = 2 * (lane % 4);
+    // A scale of 0 would make NaN of a masked score's -inf; one this small makes all weights equal.
+    r.scale = a.scale_log2 == 0.0f ? 1.17549435e-38f : fabsf(a.scale_log2);
+    r.negate = a.scale_log2 < 0.0f;
+    if (PINGPONG && group == CONSUMERS - 1)
+        attn_named_arrive(2, 256);
+    for (int parity = 0;; parity ^= 1) {
+        attn_barrier_wait(q_full(), parity);
+        const int index = *tile_word();
+        if (index < 0)
+            break;
+        const job w = job_of(a, index);
+        state st;
+        st.some = 0;
+        r.row[0] = w.row + row;
+        r.row[1] = r.row[0] + 8;
+#pragma unroll
+        for (int h = 0; h < 2; h++) {
+            st.top[h] = -attn_infinity();
+            st.sum[h] = 0.0f;
+        }
+        if (w.begin < w.end) {
+            attend(w, st, r, group, k, v);
+        } else {
+#pragma unroll
+            for (int i = 0; i < DV / 2; i++)
+                st.o[i] = 0.0f;
+            if constexpr (!OVERLAY)
+                arrive_by_warp(q_empty());
+        }
+        store(a, w, st, r, group);
+    }
+    if (lane == 0)
+        attn_tma_store_read();
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS, $(BLOCKS_PER_SM))
+    $(KERNEL)(const __grid_constant__ attn_forward_args a) {
+    const int tasks = a.batch * a.heads_q * a.tiles;
+    if (threadIdx.x == 0) {
+        attn_barrier_init(q_full(), 1);
+        attn_barrier_init(q_empty(), 4 * CONSUMERS);
+        for (int i = 0; i < STAGES; i++)
+            for (int v = 0; v < 2; v++) {
+                attn_barrier_init(full(v, i), 1);
+                attn_barrier_init(empty(v, i), 4 * CONSUMERS);
+            }
+        attn_barrier_init_done();
+    }
+    __syncthreads();
+    if (threadIdx.x < 128) {
+        attn_registers_lower<24>();
+        if (threadIdx.x == 0)
+            produce(a, tasks);
+    } else {
+        attn_registers_raise<$(REGISTERS)>();
+        consume(a, threadIdx.x / 128 - 1);
+    }
+}
