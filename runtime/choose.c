@@ -45,7 +45,7 @@ static bool is_tuned(const attn_candidate *c) {
 }
 
 const attn_candidate *attn_class_choose(const attn_class *entry, const attn_problem *problem,
-                                        attn_origin *origin, double *distance) {
+                                        bool any_strides, attn_origin *origin, double *distance) {
     const attn_candidate *best = NULL;
     double log_size[3];
     attn_candidate_sizes(problem, log_size);
@@ -54,7 +54,8 @@ const attn_candidate *attn_class_choose(const attn_class *entry, const attn_prob
         bool exact = !is_tuned(c) || same_problem(&c->problem, problem);
         double d = exact ? 0 : distance_of(c->log_size, log_size);
         attn_origin step = exact ? c->exact : c->near;
-        if (d > DISTANCE_MAX || attn_limits_broken(&c->loaded->launch, problem))
+        if (d > DISTANCE_MAX || attn_limits_broken(&c->loaded->launch, problem) ||
+            (any_strides && c->loaded->launch.maps))
             continue;
         if (best && (step > *origin ||
                      (step == *origin && (c->penalty > best->penalty ||

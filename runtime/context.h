@@ -110,9 +110,10 @@ attn_status attn_class_make(attn_context *ctx, attn_runtime_device *device,
                             attn_error *err);
 void attn_class_free(attn_class *entry);
 
-/* choose.c; NULL if nothing in the class may run the problem. */
+/* choose.c; NULL if nothing in the class may run the problem. any_strides: only candidates that
+ * take tensors as they lie, none that wants tensor maps. */
 const attn_candidate *attn_class_choose(const attn_class *entry, const attn_problem *problem,
-                                        attn_origin *origin, double *distance);
+                                        bool any_strides, attn_origin *origin, double *distance);
 void attn_candidate_sizes(const attn_problem *problem, double log_size[3]);
 void attn_choice_fill(const attn_candidate *candidate, attn_origin origin, double distance,
                       attn_choice *choice);
@@ -126,10 +127,22 @@ attn_status attn_table_class(attn_context *ctx, attn_runtime_device *device,
                              const attn_problem *problem, bool again, const attn_class **entry,
                              attn_error *err);
 
-/* run.c */
-attn_status attn_call_run(const attn_loaded *loaded, const attn_runtime_device *device,
-                          const attn_problem *problem, const attn_forward_tensors *tensors,
-                          void *ws, size_t ws_bytes, void *stream, attn_error *err);
+/* run.c. A choice is a kernel, and the one that takes over where the first cannot address the
+ * tensors' strides: the same one unless it wants tensor maps; NULL if there is none. */
+typedef struct attn_chosen {
+    const attn_loaded *loaded, *any_strides;
+} attn_chosen;
+
+size_t attn_chosen_workspace(const attn_chosen *chosen, const attn_runtime_device *device,
+                             const attn_problem *problem);
+attn_status attn_chosen_run(const attn_chosen *chosen, const attn_runtime_device *device,
+                            const attn_problem *problem, const attn_forward_tensors *tensors,
+                            void *ws, size_t ws_bytes, void *stream, attn_error *err);
+
+/* Chooses in a class and checks that the launch fits: ERR_NO_KERNEL, ERR_UNSUPPORTED. */
+attn_status attn_choose_in(const attn_class *entry, const attn_problem *problem,
+                           attn_chosen *chosen, const attn_candidate **candidate,
+                           attn_origin *origin, double *distance, attn_error *err);
 bool attn_problem_is_empty(const attn_problem *problem); /* O has no elements */
 
 /* measure.c: runs the tool on one problem and waits. */

@@ -7,7 +7,7 @@ struct attn_plan {
     attn_context *ctx;
     const attn_runtime_device *device;
     attn_problem problem;
-    const attn_loaded *loaded; /* NULL: nothing to write */
+    attn_chosen chosen; /* loaded is NULL: nothing to write */
     attn_choice choice;
 };
 
@@ -15,12 +15,12 @@ static attn_status take(attn_plan *plan, const attn_class *entry, attn_effort ef
                         attn_error *err) {
     attn_origin origin;
     double distance;
-    const attn_candidate *c = attn_class_choose(entry, &plan->problem, &origin, &distance);
-    if (!c || (effort == ATTN_CACHED && origin >= ATTN_ORIGIN_DEFAULT))
-        return attn_fail(err, ATTN_ERR_NO_KERNEL, "no kernel %s this problem",
-                         c ? "is stored for" : "of the class may run");
-    ATTN_TRY(attn_launch_fits(&c->loaded->launch, &plan->problem, err));
-    plan->loaded = c->loaded;
+    const attn_candidate *c;
+    attn_chosen chosen;
+    ATTN_TRY(attn_choose_in(entry, &plan->problem, &chosen, &c, &origin, &distance, err));
+    if (effort == ATTN_CACHED && origin >= ATTN_ORIGIN_DEFAULT)
+        return attn_fail(err, ATTN_ERR_NO_KERNEL, "no kernel is stored for this problem");
+    plan->chosen = chosen;
     attn_choice_fill(c, origin, distance, &plan->choice);
     return ATTN_OK;
 }
@@ -90,10 +90,7 @@ void attn_plan_destroy(attn_plan *plan) {
 }
 
 size_t attn_plan_workspace(const attn_plan *plan) {
-    if (!plan->loaded)
-        return 0;
-    return attn_workspace_bytes(&plan->loaded->launch, &plan->problem,
-                                plan->device->backend->workers(plan->device->handle));
+    return attn_chosen_workspace(&plan->chosen, plan->device, &plan->problem);
 }
 
 attn_status attn_forward(const attn_plan *plan, const attn_forward_tensors *tensors, void *ws,
@@ -101,9 +98,9 @@ attn_status attn_forward(const attn_plan *plan, const attn_forward_tensors *tens
     attn_error err;
     err.status = ATTN_OK;
     attn_status status = attn_tensors_check(&plan->problem, tensors, &err);
-    if (status == ATTN_OK && plan->loaded)
-        status = attn_call_run(plan->loaded, plan->device, &plan->problem, tensors, ws, ws_bytes,
-                               stream, &err);
+    if (status == ATTN_OK && plan->chosen.loaded)
+        status = attn_chosen_run(&plan->chosen, plan->device, &plan->problem, tensors, ws, ws_bytes,
+                                 stream, &err);
     return status == ATTN_OK ? ATTN_OK : attn_report(plan->ctx, &err);
 }
 

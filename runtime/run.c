@@ -7,51 +7,92 @@ bool attn_problem_is_empty(const attn_problem *p) {
     return p->batch == 0 || p->heads_q == 0 || p->seq_q == 0;
 }
 
-attn_status attn_call_run(const attn_loaded *loaded, const attn_runtime_device *device,
-                          const attn_problem *problem, const attn_forward_tensors *tensors,
-                          void *ws, size_t ws_bytes, void *stream, attn_error *err) {
-    const attn_backend *backend = device->backend;
-    int32_t workers = backend->workers(device->handle);
-    size_t need = attn_workspace_bytes(&loaded->launch, problem, workers);
+static size_t workspace_of(const attn_loaded *loaded, const attn_runtime_device *device,
+                           const attn_problem *problem) {
+    int32_t workers = device->backend->workers(device->handle);
+    return loaded ? attn_workspace_bytes(&loaded->launch, problem, workers) : 0;
+}
+
+size_t attn_chosen_workspace(const attn_chosen *chosen, const attn_runtime_device *device,
+                             const attn_problem *problem) {
+    size_t first = workspace_of(chosen->loaded, device, problem);
+    size_t other = chosen->any_strides == chosen->loaded
+                       ? 0
+                       : workspace_of(chosen->any_strides, device, problem);
+    return first > other ? first : other;
+}
+
+static attn_status run_kernel(const attn_loaded *loaded, const attn_runtime_device *device,
+                              attn_call *call, void *ws, size_t ws_bytes, void *stream,
+                              attn_error *err) {
+    size_t need = workspace_of(loaded, device, call->problem);
     if (need && (!ws || ws_bytes < need || (uintptr_t)ws % 256))
         return attn_fail(err, ATTN_ERR_WORKSPACE,
                          "the call needs %zu bytes of workspace, 256-byte aligned, but got %zu at "
                          "%p; ask attn_workspace_size()",
                          need, ws_bytes, ws);
+    attn_workspace_assign(&loaded->launch, call->problem, device->backend->workers(device->handle),
+                          ws, &call->args);
+    return device->backend->run(loaded->kernel, call, stream, err);
+}
+
+attn_status attn_chosen_run(const attn_chosen *chosen, const attn_runtime_device *device,
+                            const attn_problem *problem, const attn_forward_tensors *tensors,
+                            void *ws, size_t ws_bytes, void *stream, attn_error *err) {
+    const attn_loaded *loaded = chosen->loaded;
     attn_call call;
     call.problem = problem;
     attn_problem_args(problem, tensors, &call.args);
-    attn_workspace_assign(&loaded->launch, problem, workers, ws, &call.args);
-    return backend->run(loaded->kernel, &call, stream, err);
+    if (loaded->launch.maps && device->backend->fits &&
+        !device->backend->fits(loaded->kernel, &call))
+        loaded = chosen->any_strides;
+    if (!loaded)
+        return attn_fail(err, ATTN_ERR_NO_KERNEL,
+                         "the kernel cannot address these strides, and no other is there");
+    return run_kernel(loaded, device, &call, ws, ws_bytes, stream, err);
 }
 
-/* Everything that is known before tensors are looked at. */
-struct chosen {
+attn_status attn_choose_in(const attn_class *entry, const attn_problem *problem,
+                           attn_chosen *chosen, const attn_candidate **candidate,
+                           attn_origin *origin, double *distance, attn_error *err) {
+    const attn_candidate *c = attn_class_choose(entry, problem, false, origin, distance);
+    if (!c)
+        return attn_fail(err, ATTN_ERR_NO_KERNEL, "no kernel of the class may run this shape");
+    chosen->loaded = chosen->any_strides = c->loaded;
+    *candidate = c;
+    if (c->loaded->launch.maps) {
+        attn_origin ignored;
+        double far;
+        const attn_candidate *plain = attn_class_choose(entry, problem, true, &ignored, &far);
+        chosen->any_strides = plain ? plain->loaded : NULL;
+    }
+    return attn_launch_fits(&c->loaded->launch, problem, err);
+}
+
+/* What is known of a call before its tensors are looked at. */
+struct found {
     attn_runtime_device *device;
+    attn_chosen chosen;
     const attn_candidate *candidate;
     attn_origin origin;
     double distance;
 };
 
-static attn_status choose(attn_context *ctx, const attn_problem *problem, attn_device id,
-                          void *stream, struct chosen *chosen, attn_error *err) {
-    chosen->device = attn_context_device(ctx, id);
-    if (!chosen->device)
+static attn_status find(attn_context *ctx, const attn_problem *problem, attn_device id,
+                        void *stream, struct found *found, attn_error *err) {
+    attn_runtime_device *device = found->device = attn_context_device(ctx, id);
+    if (!device)
         return attn_fail(err, ATTN_ERR_NO_DEVICE, "there is no such device; see attn_device_get()");
-    const attn_class *entry =
-        attn_table_find(atomic_load_explicit(&chosen->device->table, memory_order_acquire),
-                        attn_class_key_of(problem));
-    const attn_backend *backend = chosen->device->backend;
-    if (!entry && backend->capturing && backend->capturing(chosen->device->handle, stream))
+    const attn_class *entry = attn_table_find(
+        atomic_load_explicit(&device->table, memory_order_acquire), attn_class_key_of(problem));
+    if (!entry && device->backend->capturing && device->backend->capturing(device->handle, stream))
         return attn_fail(err, ATTN_ERR_CAPTURING,
                          "the kernel for this class is not loaded yet, which cannot be done while "
                          "the stream is captured; call attn_workspace_size() or attn_run() before");
     if (!entry)
-        ATTN_TRY(attn_table_class(ctx, chosen->device, problem, false, &entry, err));
-    chosen->candidate = attn_class_choose(entry, problem, &chosen->origin, &chosen->distance);
-    if (!chosen->candidate)
-        return attn_fail(err, ATTN_ERR_NO_KERNEL, "no kernel of the class may run this shape");
-    return attn_launch_fits(&chosen->candidate->loaded->launch, problem, err);
+        ATTN_TRY(attn_table_class(ctx, device, problem, false, &entry, err));
+    return attn_choose_in(entry, problem, &found->chosen, &found->candidate, &found->origin,
+                          &found->distance, err);
 }
 
 static attn_status check_problem(const attn_problem *problem, attn_error *err) {
@@ -62,16 +103,16 @@ static attn_status check_problem(const attn_problem *problem, attn_error *err) {
 static attn_status run(attn_context *ctx, const attn_problem *problem, attn_device id,
                        const attn_forward_tensors *tensors, void *ws, size_t ws_bytes, void *stream,
                        attn_error *err) {
-    struct chosen chosen;
+    struct found found;
     ATTN_TRY(check_problem(problem, err));
     ATTN_TRY(attn_tensors_check(problem, tensors, err));
     if (attn_problem_is_empty(problem))
         return ATTN_OK;
-    ATTN_TRY(choose(ctx, problem, id, stream, &chosen, err));
-    if (ctx->record && chosen.origin != ATTN_ORIGIN_USER && chosen.origin != ATTN_ORIGIN_SYSTEM)
+    ATTN_TRY(find(ctx, problem, id, stream, &found, err));
+    if (ctx->record && found.origin != ATTN_ORIGIN_USER && found.origin != ATTN_ORIGIN_SYSTEM)
         attn_record_add(ctx->record, problem);
-    return attn_call_run(chosen.candidate->loaded, chosen.device, problem, tensors, ws, ws_bytes,
-                         stream, err);
+    return attn_chosen_run(&found.chosen, found.device, problem, tensors, ws, ws_bytes, stream,
+                           err);
 }
 
 attn_status attn_run(attn_context *ctx, const attn_problem *problem, attn_device device,
@@ -84,30 +125,26 @@ attn_status attn_run(attn_context *ctx, const attn_problem *problem, attn_device
 
 size_t attn_workspace_size(attn_context *ctx, const attn_problem *problem, attn_device device) {
     attn_error err = ATTN_ERROR_INIT;
-    struct chosen chosen;
-    if (check_problem(problem, &err) != ATTN_OK) {
-        (void)attn_report(ctx, &err);
-        return 0;
+    struct found found;
+    if (check_problem(problem, &err) == ATTN_OK) {
+        if (attn_problem_is_empty(problem))
+            return 0;
+        if (find(ctx, problem, device, NULL, &found, &err) == ATTN_OK)
+            return attn_chosen_workspace(&found.chosen, found.device, problem);
     }
-    if (attn_problem_is_empty(problem))
-        return 0;
-    if (choose(ctx, problem, device, NULL, &chosen, &err) != ATTN_OK) {
-        (void)attn_report(ctx, &err);
-        return 0;
-    }
-    return attn_workspace_bytes(&chosen.candidate->loaded->launch, problem,
-                                chosen.device->backend->workers(chosen.device->handle));
+    (void)attn_report(ctx, &err);
+    return 0;
 }
 
 attn_status attn_choice_get(attn_context *ctx, const attn_problem *problem, attn_device device,
                             attn_choice *choice) {
     attn_error err = ATTN_ERROR_INIT;
-    struct chosen chosen;
+    struct found found;
     if (choice->size != sizeof *choice)
         (void)attn_fail(&err, ATTN_ERR_INVALID,
                         "attn_choice.size is %zu; begin with ATTN_CHOICE_INIT", choice->size);
     else if (check_problem(problem, &err) == ATTN_OK &&
-             choose(ctx, problem, device, NULL, &chosen, &err) == ATTN_OK)
-        attn_choice_fill(chosen.candidate, chosen.origin, chosen.distance, choice);
+             find(ctx, problem, device, NULL, &found, &err) == ATTN_OK)
+        attn_choice_fill(found.candidate, found.origin, found.distance, choice);
     return err.status == ATTN_OK ? ATTN_OK : attn_report(ctx, &err);
 }

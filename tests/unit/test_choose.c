@@ -45,7 +45,7 @@ static const char *choose(const struct row *rows, const char *problem, attn_orig
         }
     }
     attn_problem p = parse(problem);
-    const attn_candidate *c = attn_class_choose(entry, &p, origin, &distance);
+    const attn_candidate *c = attn_class_choose(entry, &p, false, origin, &distance);
     return c ? c->family : "none";
 }
 
