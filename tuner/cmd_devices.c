@@ -79,8 +79,8 @@ static void add_compilers(attn_report *report) {
                 ATTN_OK) {
                 found++;
                 row(report, backend->name, "compiler", compilers[i].name, attn_str_text(&identity));
-            } else
-                attn_str_append_f(&reasons, "%s%s", reasons.size ? "\n" : "", err.line);
+            } else if (reasons.size == 0) /* that of the default tells how to get one */
+                attn_str_append(&reasons, err.line);
         }
         if (asked && !found)
             row(report, backend->name, "missing", "compiler", attn_str_text(&reasons));
