@@ -9,7 +9,7 @@ local KiB, MiB = 1024, 1024 * 1024
 
 -- gcc, clang: 1 where that compiler is found.
 local function cpu(arch, name, props)
-  props.gcc, props.clang = 1, 0
+  props.gcc, props.clang = 1, 1
   props.threads = 8
   props.l1d, props.l2, props.l3 = props.l1d or 32 * KiB, props.l2 or 1 * MiB, 32 * MiB
   return { backend = "cpu", arch = "cpu:" .. arch, name = name, props = props }

@@ -51,7 +51,7 @@ return family {
     { "EXP_DEGREE", { 4, 5, 6 }, "degree of the polynomial for 2^x" },
     { "UNROLL", { 1, 2, 4 }, "turns of the inner loops unrolled" },
     { "ORDER", { "longest_first", "row" }, "order in which tasks are dealt" },
-    { "COMPILER", { "cc", "gcc", "clang" }, "compiler" },
+    { "COMPILER", { "cc", "clang" }, "compiler" },
     { "OPT", { "-O2", "-O3" }, "optimisation level" },
   },
 
@@ -95,6 +95,8 @@ return family {
       function(c, p) return c.MRV <= p.head_dim_v or c.MRV == 4 end },
     { "the magic 2^x is not the native one", { "EXP" },
       function(c) return c.EXP == "native" or c.SET == "avx512" end },
+    { "the compiler is here", { "COMPILER" },
+      function(c, _, dev) return c.COMPILER == "cc" or dev[c.COMPILER] ~= 0 end },
     { "the log-sum-exp needs degree 5 or more", { "EXP_DEGREE" },
       function(c, p) return c.EXP_DEGREE > 4 or not p.lse end },
   },
