@@ -12,7 +12,7 @@
 typedef struct attn_bounds {
     double head; /* bound on a head's error, and on |o| in rows that are all 0 */
     double row;  /* on a row's error: 4 x head */
-    double lse;  /* |lse - ref| <= lse (1 + max |logit|) */
+    double lse;  /* |lse - ref| <= lse (1 + max |logit| of the head) */
 } attn_bounds;
 
 /* plain: error of the plain float32 algorithm on the same inputs (f32 only). */
