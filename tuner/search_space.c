@@ -16,8 +16,8 @@ attn_status attn_search_space_family(attn_search_space *space, size_t params, co
     return ATTN_OK;
 }
 
-/* Every configuration is a number, its values being the digits; multiplied, its high bits are spread
- * evenly. */
+/* Every configuration is a number, its values being the digits; multiplied, its high bits are
+ * spread evenly. */
 static size_t slot_of(const attn_search_space *space, size_t family, const attn_config *config) {
     uint64_t number = family;
     for (size_t i = 0; i < space->family[family].params; i++)
