@@ -133,8 +133,9 @@ void attn_cli_close(attn_cli *cli);
 
 /*-*** Small things **********************************************/
 
-/* The winner of a problem on a device: rows of the user's database, else of the system's, that of
- * most threads first; none if there is none. family NULL: any. Free with attn_db_rows_free. */
+/* The winners of a problem on a device, of the user's database, else of the system's; the one for
+ * the mode and the number of threads asked for, or nearest to them, comes first. No rows: there is
+ * none. Free with attn_db_rows_free. */
 attn_status attn_cli_winner(const attn_cli *cli, const attn_problem *problem,
                             const attn_device_info *device, attn_db_rows *rows, attn_error *err);
 

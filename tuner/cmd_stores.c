@@ -1,5 +1,6 @@
 /* cmd_stores.c: devices, databases and files, as the options name them. */
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -103,6 +104,14 @@ int attn_cli_system(attn_cli *cli) {
     return ATTN_EXIT_OK;
 }
 
+/* How far a winner is from what is asked for: the mode, then the number of threads. */
+static double strangeness(const attn_cli *cli, const attn_device_info *device,
+                          const attn_db_row *row) {
+    double threads = (double)attn_device_prop(device, "threads");
+    double apart = threads > 0 && row->threads > 0 ? fabs(log2(row->threads / threads)) : 0;
+    return apart + ((int32_t)row->mode != cli->args.mode ? 1000 : 0);
+}
+
 attn_status attn_cli_winner(const attn_cli *cli, const attn_problem *problem,
                             const attn_device_info *device, attn_db_rows *rows, attn_error *err) {
     attn_db *const databases[] = {cli->db, cli->system};
@@ -112,6 +121,13 @@ attn_status attn_cli_winner(const attn_cli *cli, const attn_problem *problem,
     for (size_t i = 0; i < 2 && rows->count == 0; i++)
         if (databases[i])
             ATTN_TRY(attn_db_find(databases[i], &filter, rows, err));
+    for (size_t i = 1; i < rows->count; i++) {
+        attn_db_row other = rows->row[i];
+        if (strangeness(cli, device, &other) >= strangeness(cli, device, &rows->row[0]))
+            continue;
+        rows->row[i] = rows->row[0];
+        rows->row[0] = other;
+    }
     return ATTN_OK;
 }
 
