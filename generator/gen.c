@@ -134,12 +134,14 @@ static int read_family(lua_State *L) {
     ask->info->doc = text_field(L, "doc");
     (void)lua_getfield(L, -1, "reference");
     ask->info->reference = lua_toboolean(L, -1);
+    (void)lua_getfield(L, -2, "preference");
+    ask->info->preference = (int32_t)lua_tointeger(L, -1);
     return 0;
 }
 
 attn_status attn_gen_family(attn_gen *gen, const char *name, attn_family_info *info,
                             attn_error *err) {
-    *info = (attn_family_info){NULL, NULL, NULL, false};
+    *info = (attn_family_info){NULL, NULL, NULL, false, 0};
     ATTN_TRY(attn_gen_resolve(gen, name, &info->name, err));
     struct ask_family ask = {info->name, info};
     return attn_lua_run(&gen->lua, read_family, &ask, info->name, err);

@@ -45,6 +45,7 @@ typedef struct attn_family_info {
     const char *backend; /* "cpu" */
     const char *doc;
     bool reference;
+    int32_t preference; /* of several defaults, nothing being measured, the highest is taken */
 } attn_family_info;
 
 /* Reads the space file if need be: ERR_TEMPLATE. ERR_NOT_FOUND with the nearest name. A short name

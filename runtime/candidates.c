@@ -205,21 +205,36 @@ static attn_status add_family(struct maker *m, const char *family, attn_origin o
     return status;
 }
 
+/* The next family after (preference, name) = (below, last), the highest preference first. */
+static attn_status next_family(struct maker *m, attn_gen *gen, bool reference, int32_t below,
+                               const char *last, attn_family_info *next) {
+    bool found = false;
+    for (size_t i = 0; i < attn_gen_family_count(gen); i++) {
+        attn_family_info f;
+        attn_error problem = ATTN_ERROR_INIT;
+        if (attn_gen_family(gen, attn_gen_family_name(gen, i), &f, &problem) != ATTN_OK) {
+            m->failure = problem;
+            continue;
+        }
+        bool after = f.preference < below || (f.preference == below && strcmp(f.name, last) > 0);
+        if (after && f.reference == reference && strcmp(f.backend, m->device->backend->name) == 0 &&
+            (!found || f.preference > next->preference)) {
+            *next = f;
+            found = true;
+        }
+    }
+    return found ? ATTN_OK : ATTN_ERR_NOT_FOUND;
+}
+
 /* The families of the backend: those that are tuned, or the references. */
 static attn_status add_families(struct maker *m, bool reference, attn_error *err) {
     attn_gen *gen;
     attn_origin origin = reference ? ATTN_ORIGIN_REFERENCE : ATTN_ORIGIN_DEFAULT;
     if (m->effort == ATTN_CACHED || attn_context_gen(m->ctx, &gen, &m->failure) != ATTN_OK)
         return ATTN_OK;
-    for (size_t i = 0; i < attn_gen_family_count(gen); i++) {
-        attn_family_info family;
-        attn_error problem = ATTN_ERROR_INIT;
-        if (attn_gen_family(gen, attn_gen_family_name(gen, i), &family, &problem) != ATTN_OK)
-            m->failure = problem;
-        else if (family.reference == reference &&
-                 strcmp(family.backend, m->device->backend->name) == 0)
-            ATTN_TRY(add_family(m, family.name, origin, err));
-    }
+    attn_family_info family = {.name = "", .preference = INT32_MAX};
+    while (next_family(m, gen, reference, family.preference, family.name, &family) == ATTN_OK)
+        ATTN_TRY(add_family(m, family.name, origin, err));
     return ATTN_OK;
 }
 

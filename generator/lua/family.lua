@@ -11,6 +11,7 @@ local fields = { -- name = { type, needed }
   params = { "table", true }, core = { "table" }, derive = { "function" },
   require = { "table" }, launch = { "function", true }, options = { "function" },
   defaults = { "function", true }, specialise = { "table" }, reference = { "boolean" },
+  preference = { "number" },
 }
 local ops = { "forward" }
 local endings = { c = true, cu = true, ptx = true }
@@ -219,6 +220,8 @@ function family.load(full, runtime_fields)
   check_specialise(f, fail, runtime_fields)
   f.file, f.full, f.fail = file, full, fail
   f.reference = f.reference or false
+  f.preference = f.preference or 0
+  if math.type(f.preference) ~= "integer" then fail("preference", "preference is an integer") end
   return f
 end
 

@@ -6,6 +6,7 @@ local REGISTERS = { ["1x1"] = 240, ["1x2"] = 232, ["1x3"] = 136, ["2x1"] = 240, 
 
 return family {
   name = "wgmma_forward", op = "forward", backend = "cuda", template = "cuda/wgmma_forward.cu",
+  preference = 10,
   doc = "Online softmax on Hopper's warpgroup products and bulk copies; a producer, 1 to 3 consumers.",
 
   accepts = function(p, dev)
