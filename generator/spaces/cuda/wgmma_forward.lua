@@ -1,13 +1,13 @@
 -- cuda/wgmma_forward: flash attention for Hopper (sm_90a).
 
--- Registers of a consumer's thread by CONSUMERS x BLOCKS_PER_SM: what the producer gives up, shared out.
--- Others ask for more than the 65536 of a multiprocessor and would wait for ever.
+-- Registers of a consumer's thread by CONSUMERS x BLOCKS_PER_SM: what the producer gives up, shared
+-- out. Others ask for more than the 65536 of a multiprocessor and would wait for ever.
 local REGISTERS = { ["1x1"] = 240, ["1x2"] = 232, ["1x3"] = 136, ["2x1"] = 240, ["3x1"] = 160 }
 
 return family {
   name = "wgmma_forward", op = "forward", backend = "cuda", template = "cuda/wgmma_forward.cu",
   preference = 10,
-  doc = "Online softmax on Hopper's warpgroup products and bulk copies; a producer, 1 to 3 consumers.",
+  doc = "Online softmax on Hopper's warpgroup products and bulk copies, by specialised warps.",
 
   accepts = function(p, dev)
     if dev.cc ~= 90 then return false, "it needs compute capability 9.0" end
@@ -24,7 +24,7 @@ return family {
     { "BLOCKS_PER_SM", { 1, 2, 3 }, "blocks of a multiprocessor" },
     { "BLOCK_N", { 32, 48, 64, 80, 96, 112, 128, 144, 160, 176 }, "keys of a tile" },
     { "STAGES", { 2, 3 }, "buffers of K, and of V" },
-    { "Q_REGISTERS", { true, false }, "Q in registers, or read from shared memory by each product" },
+    { "Q_REGISTERS", { true, false }, "Q in registers, or in shared memory" },
     { "PINGPONG", { true, false }, "consumers take turns at issuing their products" },
     { "LAZY", { 8, 0 }, "rescale O only when a row's maximum has risen by 2^LAZY (0: always)" },
     { "SCHEDULE", { "static", "atomic" }, "blocks take tiles by turns, or from a counter" },
