@@ -344,16 +344,7 @@ static struct keys keys_of(const attn_forward_args *a, int64_t batch, int64_t kv
                          .count = a->seq_kv};
 }
 
-/* Those of all keys that are begin <= key < end. */
-static struct keys slice(struct keys keys, int32_t begin, int32_t end) {
-    keys.k += begin * keys.k_stride;
-    keys.v += begin * keys.v_stride;
-    keys.first = begin;
-    keys.count = end - begin;
-    return keys;
-}
-
-/* The same in the workspace, where the first step has put them. */
+/* The same in the workspace, where the first step has put them one behind the other. */
 static struct keys packed_keys_of(const attn_forward_args *a, int64_t batch, int64_t kv_head) {
     const int64_t row = (batch * a->heads_kv + kv_head) * a->seq_kv;
     return (struct keys){.k = (const float *)a->workspace[1] + row * D,
@@ -362,6 +353,15 @@ static struct keys packed_keys_of(const attn_forward_args *a, int64_t batch, int
                          .v_stride = DV,
                          .first = 0,
                          .count = a->seq_kv};
+}
+
+/* Those of all keys that are begin <= key < end. */
+static struct keys slice(struct keys keys, int32_t begin, int32_t end) {
+    keys.k += begin * keys.k_stride;
+    keys.v += begin * keys.v_stride;
+    keys.first = begin;
+    keys.count = end - begin;
+    return keys;
 }
 
 //@ if PACK_KV == 1 then
