@@ -43,14 +43,19 @@ static void report(attn_job *job, bool last) {
     events->progress(events->user, p);
 }
 
-/* Time is up for what has not been proved yet; but while nothing at all has been measured the
- * oldest one goes on, as long as the budget lasts. */
+/* The search's time is up: what has not been proved is given up, and what was proved is raced as
+ * long as the finals' time is not touched. But while nothing at all has been measured, the oldest
+ * one goes on as long as the budget lasts. */
 static attn_status cut_short(attn_job *job, attn_error *err) {
-    bool keep_oldest = isnan(job->best_ns) && attn_now_ns() < job->end_ns;
+    int64_t now = attn_now_ns();
+    bool none = isnan(job->best_ns) && now < job->end_ns;
+    bool late = !none && now > later(job->search_end_ns, job->longest_s);
     for (attn_candidate *c = job->on_way, *next; c; c = next) {
-        bool asked = job->lane->worker.busy && job->asked_count == 1 && c == job->asked[0];
+        bool asked = false;
+        for (size_t i = 0; job->lane->worker.busy && i < job->asked_count; i++)
+            asked = asked || job->asked[i] == c;
         next = c->next;
-        if (c->stage != ATTN_PROVED && !asked && !(keep_oldest && !next))
+        if (!asked && !(none && !next) && (late || c->stage != ATTN_PROVED))
             ATTN_TRY(attn_candidate_drop(job, c, err));
     }
     return ATTN_OK;
@@ -78,13 +83,19 @@ static void rest(attn_job *job, int milliseconds) {
     attn_worker_wait(workers, count, job->options->stop_fd, milliseconds);
 }
 
+/* Sets when the search has to end, so that a proof or a race that has begun, and the finals, fit
+ * into the time. */
+static void plan_finals(attn_job *job) {
+    double all = (double)(job->end_ns - job->begin_ns);
+    double finals = (attn_job_final_seconds(job) + job->longest_s) * 1e9;
+    if (job->end_ns != INT64_MAX)
+        job->search_end_ns = job->end_ns - (int64_t)fmin(finals, FINALS_SHARE * all);
+}
+
 /* One turn: looks after compilers and device, and feeds them. */
 static attn_status turn(attn_job *job, attn_error *err) {
     int64_t now = attn_now_ns();
-    if (job->end_ns != INT64_MAX)
-        job->search_end_ns =
-            job->end_ns - (int64_t)(fmin(attn_job_final_seconds(job) * 1e9,
-                                         FINALS_SHARE * (double)(job->end_ns - job->begin_ns)));
+    plan_finals(job);
     ATTN_TRY(attn_job_collect(job, err));
     ATTN_TRY(attn_job_device(job, err));
     if (attn_worker_sampling(&job->lane->worker))

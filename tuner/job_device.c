@@ -56,6 +56,13 @@ static uint32_t free_slot(const attn_job *job) {
     return slot;
 }
 
+static void note_duration(attn_job *job, bool proof) {
+    double seconds = (double)(attn_now_ns() - job->asked_ns) * 1e-9;
+    job->longest_s = fmax(seconds, 0.8 * job->longest_s);
+    if (proof)
+        job->proof_s = fmax(seconds, 0.8 * job->proof_s);
+}
+
 static attn_status send_prove(attn_job *job, attn_candidate *c, attn_error *err) {
     attn_str body = ATTN_STR_INIT;
     c->slot = free_slot(job);
@@ -66,6 +73,7 @@ static attn_status send_prove(attn_job *job, attn_candidate *c, attn_error *err)
     attn_put_u32(&body, job->finals ? REPEATS : 0);
     job->asked[0] = c;
     job->asked_count = 1;
+    job->asked_ns = attn_now_ns();
     attn_worker_limits(&job->lane->worker, launch_limit(job), 0,
                        attn_memory_share(attn_problem_bytes(job->problem)));
     return send(job->lane, ATTN_MSG_PROVE, &body, err);
@@ -75,6 +83,7 @@ static attn_status send_prove(attn_job *job, attn_candidate *c, attn_error *err)
 static attn_status send_timing(attn_job *job, attn_message_type type, size_t most,
                                attn_error *err) {
     attn_str body = ATTN_STR_INIT;
+    job->asked_ns = attn_now_ns();
     job->asked_count = 0;
     for (attn_candidate *c = job->on_way; c && job->asked_count < most; c = c->next)
         if (c->stage == ATTN_PROVED)
@@ -162,6 +171,7 @@ static attn_status take_verdict(attn_job *job, attn_fields *fields, const attn_e
     attn_verdict verdict;
     job->worn = true;
     job->losses = 0;
+    note_duration(job, true);
     if (reply->status != ATTN_OK) {
         if (reply->status == ATTN_ERR_DEVICE)
             restart(job);
@@ -196,6 +206,7 @@ static attn_status take_race(attn_job *job, attn_fields *fields, attn_error *err
     const char *data = attn_get_bytes(fields, &size);
     if (size != job->asked_count * sizeof timed)
         return attn_fail(err, ATTN_ERR_INTERNAL, "a worker's race has %zu bytes", size);
+    note_duration(job, false);
     for (size_t i = 0; i < job->asked_count; i++) {
         attn_candidate *c = job->asked[i];
         attn_trial_result *r = &c->result;

@@ -39,7 +39,10 @@ static int compare_passed(const void *a, const void *b) {
 
 double attn_job_final_seconds(const attn_job *job) {
     double sample = fmax(ROUND_NS, job->best_ns * 1.1); /* NaN counts as none */
-    return 0.3 + (ATTN_FINALISTS + 1) * (ATTN_ROUNDS + 12) * sample * 1e-9;
+    size_t finalists = 1;                               /* the default */
+    for (size_t i = 0; i < job->passed_count && finalists <= ATTN_FINALISTS; i++)
+        finalists += job->passed[i].ns <= KEEP * job->best_ns;
+    return 0.3 + (double)finalists * (job->proof_s + (ATTN_ROUNDS + 2) * sample * 1e-9);
 }
 
 static attn_status add_finalist(attn_job *job, size_t index, attn_error *err) {
