@@ -87,7 +87,7 @@ ATTN_DEVICE job job_of(const attn_forward_args &a, int index) {
     int section = heads, first = 0;
     if constexpr (SECTION > 0) {
         const attn_i64 bytes = (attn_i64)a.seq_kv * (2 * (D + DV));
-        const int fit = (int)max(1LL, ((attn_i64)SECTION << 20) / bytes) * a.group;
+        const int fit = (int)max((attn_i64)1, ((attn_i64)SECTION << 20) / bytes) * a.group;
         section = min(fit, heads);
         first = index / (section * a.tiles) * section;
         index -= first * a.tiles;
