@@ -54,9 +54,10 @@ static int add_peaks(const attn_device_info *info, const char *label, attn_repor
         return ATTN_EXIT_FOUND;
     }
     for (int32_t i = 0; i < count; i++) {
-        char name[32], value[48];
-        (void)snprintf(name, sizeof name, "%d thread%s", threads[i], threads[i] == 1 ? "" : "s");
-        (void)snprintf(value, sizeof value, "%.1f GFLOP/s", peak[i]);
+        char name[48], value[32];
+        (void)snprintf(name, sizeof name, "GFLOP/s on %d thread%s", threads[i],
+                       threads[i] == 1 ? "" : "s");
+        (void)snprintf(value, sizeof value, "%.1f", peak[i]);
         row(report, label, "peak", name, value);
     }
     return ATTN_EXIT_OK;

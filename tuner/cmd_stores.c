@@ -19,6 +19,8 @@ static int probe(attn_cli *cli) {
 
 int attn_cli_devices(attn_cli *cli) {
     attn_error err = ATTN_ERROR_INIT;
+    if (cli->device)
+        return ATTN_EXIT_OK;
     ATTN_STEP(probe(cli));
     size_t count = cli->probed.count, chosen_count = 0;
     attn_status status;
