@@ -26,7 +26,6 @@ constexpr bool MASKED = $(MASKED);  // there is a mask
 constexpr bool LSE = $(LSE);
 constexpr bool OVERLAY = $(OVERLAY); // O is staged where Q was
 
-constexpr int THREADS = 128 * (CONSUMERS + 1);
 constexpr int STEPS = (D + 15) / 16; // matrix steps of 16 columns of Q and K
 constexpr int CHUNKS = (D + 63) / 64, V_CHUNKS = (DV + 63) / 64; // of 64 columns, 128 bytes a row
 constexpr int Q_CHUNK = BLOCK_M * 128, KV_CHUNK = BLOCK_N * 128; // bytes
@@ -45,37 +44,21 @@ ATTN_DEVICE attn_u32 base() {
     return attn_shared_address(shared);
 }
 
-ATTN_DEVICE attn_u32 q_full() {
-    return base() + BARRIERS_AT;
+enum { FULL = 0, EMPTY = 8 };
+
+ATTN_DEVICE attn_u32 q_barrier(int which) {
+    return base() + BARRIERS_AT + which;
 }
 
-ATTN_DEVICE attn_u32 q_empty() {
-    return base() + BARRIERS_AT + 8;
-}
-
-ATTN_DEVICE attn_u32 full(bool v, int stage) {
-    return base() + BARRIERS_AT + 16 + 16 * (2 * stage + v);
-}
-
-ATTN_DEVICE attn_u32 empty(bool v, int stage) {
-    return full(v, stage) + 8;
+ATTN_DEVICE attn_u32 kv_barrier(int which, bool v, int stage) {
+    return q_barrier(which) + 16 * (1 + 2 * stage + v);
 }
 
 ATTN_DEVICE volatile int *tile_word() {
     return (volatile int *)(shared + BARRIERS_AT + 120);
 }
 
-// A place in a ring of buffers, and the parity of its barriers.
-struct ring {
-    int stage, parity;
-
-    ATTN_DEVICE void advance() {
-        if (++stage == STAGES) {
-            stage = 0;
-            parity ^= 1;
-        }
-    }
-};
+using ring = attn_ring<STAGES>;
 
 struct job {
     int batch, head, kv_head, row; // first query row of the block
@@ -114,8 +97,8 @@ ATTN_DEVICE job job_of(const attn_forward_args &a, int index) {
 //--- the producer ---------------------------------------------------------------------------------
 
 ATTN_DEVICE void load(const attn_forward_args &a, const job &w, bool v, int n, ring &r) {
-    attn_barrier_wait(empty(v, r.stage), r.parity ^ 1);
-    const attn_u32 barrier = full(v, r.stage);
+    attn_barrier_wait(kv_barrier(EMPTY, v, r.stage), r.parity ^ 1);
+    const attn_u32 barrier = kv_barrier(FULL, v, r.stage);
     const int bytes = v ? V_BYTES : K_BYTES;
     const attn_u32 to = base() + (v ? V_AT : K_AT) + r.stage * bytes;
     attn_barrier_expect(barrier, bytes);
@@ -126,15 +109,16 @@ ATTN_DEVICE void load(const attn_forward_args &a, const job &w, bool v, int n, r
 }
 
 ATTN_DEVICE void load_q(const attn_forward_args &a, const job &w, int index, int parity) {
-    attn_barrier_wait(q_empty(), parity ^ 1);
+    attn_barrier_wait(q_barrier(EMPTY), parity ^ 1);
     *tile_word() = index;
     if (w.begin == w.end) {
-        attn_barrier_arrive(q_full()); // no row sees a key: there is nothing to load
+        attn_barrier_arrive(q_barrier(FULL)); // no row sees a key: there is nothing to load
         return;
     }
-    attn_barrier_expect(q_full(), Q_BYTES);
+    attn_barrier_expect(q_barrier(FULL), Q_BYTES);
     for (int c = 0; c < CHUNKS; c++)
-        attn_tma_load(base() + c * Q_CHUNK, a.map[0], q_full(), 64 * c, w.row, w.head, w.batch);
+        attn_tma_load(base() + c * Q_CHUNK, a.map[0], q_barrier(FULL), 64 * c, w.row, w.head,
+                      w.batch);
 }
 
 ATTN_DEVICE void produce(const attn_forward_args &a, int tasks) {
@@ -156,9 +140,9 @@ ATTN_DEVICE void produce(const attn_forward_args &a, int tasks) {
         else
             index += gridDim.x;
     }
-    attn_barrier_wait(q_empty(), parity ^ 1);
+    attn_barrier_wait(q_barrier(EMPTY), parity ^ 1);
     *tile_word() = -1;
-    attn_barrier_arrive(q_full());
+    attn_barrier_arrive(q_barrier(FULL));
 }
 
 //--- matrix products of a consumer ----------------------------------------------------------------
@@ -169,18 +153,20 @@ ATTN_DEVICE void produce(const attn_forward_args &a, int tasks) {
 //@ local function operands(n, form, name)
 //@   return list(n, function(i) return '"' .. form .. '"(' .. name .. "[" .. i .. "])" end, ", ")
 //@ end
-// S = Q K' of one step of 16 columns; the first step overwrites S.
-ATTN_DEVICE void scores_first(float (&s)[BLOCK_N / 2], const attn_u32 (&q)[4], attn_u32 qd,
-                              attn_u32 kd) {
+// S = Q K' of one step of 16 columns: the first step overwrites S, the next ones add to it.
+//@ for add, name in ipairs { "first", "next" } do
+//@   local form = name == "first" and "=f" or "+f"
+ATTN_DEVICE void scores_$(name)(float (&s)[BLOCK_N / 2], const attn_u32 (&q)[4], attn_u32 qd,
+                                attn_u32 kd) {
     //@ if Q_REGISTERS then
     asm volatile("{\n"
                  ".reg .b64 b;\n"
                  "mov.b64 b, {%$(scores + 4), " ATTN_DESCRIPTOR_HIGH "};\n"
                  "wgmma.mma_async.sync.aligned.m64n$(BLOCK_N)k16.f32.$(type).$(type) "
-                 "{$(numbers(scores))}, "
-                 "{%$(scores), %$(scores + 1), %$(scores + 2), %$(scores + 3)}, b, 0, 1, 1, 0;\n"
+                 "{$(numbers(scores))}, {%$(scores), %$(scores + 1), %$(scores + 2), "
+                 "%$(scores + 3)}, b, $(add - 1), 1, 1, 0;\n"
                  "}"
-                 : $(operands(scores, "=f", "s"))
+                 : $(operands(scores, form, "s"))
                  : "r"(q[0]), "r"(q[1]), "r"(q[2]), "r"(q[3]), "r"(kd));
     //@ else
     asm volatile("{\n"
@@ -188,37 +174,13 @@ ATTN_DEVICE void scores_first(float (&s)[BLOCK_N / 2], const attn_u32 (&q)[4], a
                  "mov.b64 a, {%$(scores), " ATTN_DESCRIPTOR_HIGH "};\n"
                  "mov.b64 b, {%$(scores + 1), " ATTN_DESCRIPTOR_HIGH "};\n"
                  "wgmma.mma_async.sync.aligned.m64n$(BLOCK_N)k16.f32.$(type).$(type) "
-                 "{$(numbers(scores))}, a, b, 0, 1, 1, 0, 0;\n"
+                 "{$(numbers(scores))}, a, b, $(add - 1), 1, 1, 0, 0;\n"
                  "}"
-                 : $(operands(scores, "=f", "s"))
+                 : $(operands(scores, form, "s"))
                  : "r"(qd), "r"(kd));
     //@ end
 }
-
-ATTN_DEVICE void scores_next(float (&s)[BLOCK_N / 2], const attn_u32 (&q)[4], attn_u32 qd,
-                             attn_u32 kd) {
-    //@ if Q_REGISTERS then
-    asm volatile("{\n"
-                 ".reg .b64 b;\n"
-                 "mov.b64 b, {%$(scores + 4), " ATTN_DESCRIPTOR_HIGH "};\n"
-                 "wgmma.mma_async.sync.aligned.m64n$(BLOCK_N)k16.f32.$(type).$(type) "
-                 "{$(numbers(scores))}, "
-                 "{%$(scores), %$(scores + 1), %$(scores + 2), %$(scores + 3)}, b, 1, 1, 1, 0;\n"
-                 "}"
-                 : $(operands(scores, "+f", "s"))
-                 : "r"(q[0]), "r"(q[1]), "r"(q[2]), "r"(q[3]), "r"(kd));
-    //@ else
-    asm volatile("{\n"
-                 ".reg .b64 a, b;\n"
-                 "mov.b64 a, {%$(scores), " ATTN_DESCRIPTOR_HIGH "};\n"
-                 "mov.b64 b, {%$(scores + 1), " ATTN_DESCRIPTOR_HIGH "};\n"
-                 "wgmma.mma_async.sync.aligned.m64n$(BLOCK_N)k16.f32.$(type).$(type) "
-                 "{$(numbers(scores))}, a, b, 1, 1, 1, 0, 0;\n"
-                 "}"
-                 : $(operands(scores, "+f", "s"))
-                 : "r"(qd), "r"(kd));
-    //@ end
-}
+//@ end
 
 // O = P V of 16 keys, added to what O is if `add`.
 ATTN_DEVICE void outputs_step(float (&o)[DV / 2], const attn_u32 *p, attn_u32 vd, int add) {
@@ -246,8 +208,7 @@ ATTN_DEVICE void issue_scores(state &st, float (&s)[BLOCK_N / 2], attn_u32 q_low
     const attn_u32 k_low = attn_descriptor(base() + K_AT + stage * K_BYTES, 16);
     attn_pin(s);
     attn_wgmma_fence();
-#pragma unroll
-    for (int step = 0; step < STEPS; step++) {
+    ATTN_EACH (step, 0, STEPS) {
         const attn_u32 qd = q_low + step / 4 * (Q_CHUNK / 16) + step % 4 * 2;
         const attn_u32 kd = k_low + step / 4 * (KV_CHUNK / 16) + step % 4 * 2;
         if (step == 0)
@@ -263,8 +224,7 @@ ATTN_DEVICE void issue_outputs(state &st, attn_u32 (&p)[BLOCK_N / 4], int stage)
     attn_pin(st.o);
     attn_pin(p);
     attn_wgmma_fence();
-#pragma unroll
-    for (int step = 0; step < BLOCK_N / 16; step++)
+    ATTN_EACH (step, 0, BLOCK_N / 16)
         outputs_step(st.o, p + 4 * step, v_low + 128 * step, step > 0 || st.some);
     attn_wgmma_commit();
     st.some = 1;
@@ -283,15 +243,13 @@ struct rows {
 };
 
 ATTN_DEVICE void mask(const rows &w, float (&s)[BLOCK_N / 2], int first_key) {
-#pragma unroll
-    for (int h = 0; h < 2; h++) {
+    ATTN_EACH (h, 0, 2) {
         int end = w.seq_kv - first_key - w.column, begin = 0;
         if constexpr (MASKED) {
             end = min(end, w.row[h] + w.right + 1 - first_key - w.column);
             begin = w.row[h] + w.left - first_key - w.column;
         }
-#pragma unroll
-        for (int i = 0; i < BLOCK_N / 2; i++) {
+        ATTN_EACH (i, 0, BLOCK_N / 2) {
             const int column = 8 * (i / 4) + i % 2;
             if (i / 2 % 2 == h && (column >= end || (MASKED && column < begin)))
                 s[i] = -attn_infinity();
@@ -304,8 +262,7 @@ ATTN_DEVICE void mask(const rows &w, float (&s)[BLOCK_N / 2], int first_key) {
 template <bool FAR>
 ATTN_DEVICE float row_weights(float (&s)[BLOCK_N / 2], int h, float top, float base, float scale,
                               bool far, float sum) {
-#pragma unroll
-    for (int i = 0; i < BLOCK_N / 2; i++) {
+    ATTN_EACH (i, 0, BLOCK_N / 2) {
         if (i / 2 % 2 != h)
             continue;
         float x = s[i] * scale - base;
@@ -319,12 +276,10 @@ ATTN_DEVICE float row_weights(float (&s)[BLOCK_N / 2], int h, float top, float b
 
 // Scores to weights. alpha: what O and the sums are to be multiplied by.
 ATTN_DEVICE void soften(state &st, const rows &w, float (&s)[BLOCK_N / 2], float (&alpha)[2]) {
-#pragma unroll
-    for (int h = 0; h < 2; h++) {
+    ATTN_EACH (h, 0, 2) {
         const float before = st.top[h];
         float top = before;
-#pragma unroll
-        for (int i = 0; i < BLOCK_N / 2; i++)
+        ATTN_EACH (i, 0, BLOCK_N / 2)
             if (i / 2 % 2 == h)
                 top = fmaxf(top, s[i]);
         top = fmaxf(top, __shfl_xor_sync(0xffffffffu, top, 1));
@@ -351,8 +306,7 @@ ATTN_DEVICE void look(state &st, const rows &w, float (&s)[BLOCK_N / 2], int n, 
     if constexpr (MASKED)
         all = all && first >= first_row + 63 + w.left && last <= first_row + w.right;
     if (w.negate) {
-#pragma unroll
-        for (int i = 0; i < BLOCK_N / 2; i++)
+        ATTN_EACH (i, 0, BLOCK_N / 2)
             s[i] = -s[i];
     }
     if (!all)
@@ -363,34 +317,25 @@ ATTN_DEVICE void look(state &st, const rows &w, float (&s)[BLOCK_N / 2], int n, 
 ATTN_DEVICE void rescale(state &st, const float (&alpha)[2]) {
     if (LAZY > 0 && !__any_sync(0xffffffffu, alpha[0] != 1.0f || alpha[1] != 1.0f))
         return;
-#pragma unroll
-    for (int i = 0; i < DV / 2; i++)
+    ATTN_EACH (i, 0, DV / 2)
         st.o[i] *= alpha[i / 2 % 2];
 }
 
 ATTN_DEVICE void pack(attn_u32 (&p)[BLOCK_N / 4], const float (&s)[BLOCK_N / 2]) {
-#pragma unroll
-    for (int i = 0; i < BLOCK_N / 4; i++)
+    ATTN_EACH (i, 0, BLOCK_N / 4)
         p[i] = attn_pack2<BF16>(s[2 * i], s[2 * i + 1]);
 }
 
 //--- a consumer -----------------------------------------------------------------------------------
 
-ATTN_DEVICE void arrive_by_warp(attn_u32 barrier) {
-    __syncwarp();
-    if (threadIdx.x % 32 == 0)
-        attn_barrier_arrive(barrier);
-}
-
 ATTN_DEVICE void take_q(state &st, int group) {
     if constexpr (Q_REGISTERS) {
         const int lane = threadIdx.x % 32, row = 64 * group + threadIdx.x / 32 % 4 * 16 + lane % 16;
-#pragma unroll
-        for (int step = 0; step < STEPS; step++) {
+        ATTN_EACH (step, 0, STEPS) {
             const int piece = (step % 4 * 2 + lane / 16) ^ (row & 7);
             attn_ldmatrix4(st.q[step], base() + step / 4 * Q_CHUNK + row * 128 + piece * 16);
         }
-        arrive_by_warp(q_empty());
+        attn_barrier_arrive_by_warp(q_barrier(EMPTY));
     }
 }
 
@@ -402,44 +347,44 @@ ATTN_DEVICE void attend(const job &w, state &st, const rows &lane_rows, int grou
     attn_u32 p[BLOCK_N / 4];
     take_q(st, group);
 
-    attn_barrier_wait(full(false, k.stage), k.parity);
+    attn_barrier_wait(kv_barrier(FULL, false, k.stage), k.parity);
     issue_scores(st, s, q_low, k.stage);
     attn_wgmma_wait<0>();
     attn_pin(s);
-    arrive_by_warp(empty(false, k.stage));
+    attn_barrier_arrive_by_warp(kv_barrier(EMPTY, false, k.stage));
     k.advance();
     look(st, lane_rows, s, w.end - 1, first_row, alpha);
     pack(p, s);
 
     for (int n = w.end - 2; n >= w.begin; n--) {
-        attn_barrier_wait(full(false, k.stage), k.parity);
+        attn_barrier_wait(kv_barrier(FULL, false, k.stage), k.parity);
         if constexpr (PINGPONG)
             attn_named_sync(2 + group, 256);
         issue_scores(st, s, q_low, k.stage);
-        attn_barrier_wait(full(true, v.stage), v.parity);
+        attn_barrier_wait(kv_barrier(FULL, true, v.stage), v.parity);
         issue_outputs(st, p, v.stage);
         if constexpr (PINGPONG)
             attn_named_arrive(2 + (group + 1) % CONSUMERS, 256);
         attn_wgmma_wait<1>();
         attn_pin(s);
-        arrive_by_warp(empty(false, k.stage));
+        attn_barrier_arrive_by_warp(kv_barrier(EMPTY, false, k.stage));
         k.advance();
         look(st, lane_rows, s, n, first_row, alpha);
         attn_wgmma_wait<0>();
         attn_pin(st.o);
         attn_pin(p);
-        arrive_by_warp(empty(true, v.stage));
+        attn_barrier_arrive_by_warp(kv_barrier(EMPTY, true, v.stage));
         v.advance();
         rescale(st, alpha);
         pack(p, s);
     }
     if constexpr (!Q_REGISTERS && !OVERLAY)
-        arrive_by_warp(q_empty());
-    attn_barrier_wait(full(true, v.stage), v.parity);
+        attn_barrier_arrive_by_warp(q_barrier(EMPTY));
+    attn_barrier_wait(kv_barrier(FULL, true, v.stage), v.parity);
     issue_outputs(st, p, v.stage);
     attn_wgmma_wait<0>();
     attn_pin(st.o);
-    arrive_by_warp(empty(true, v.stage));
+    attn_barrier_arrive_by_warp(kv_barrier(EMPTY, true, v.stage));
     v.advance();
 }
 
@@ -448,8 +393,7 @@ ATTN_DEVICE void store(const attn_forward_args &a, const job &w, const state &st
                        int group) {
     const int lane = threadIdx.x % 32, slab = 64 * group + threadIdx.x / 32 % 4 * 16;
     float factor[2];
-#pragma unroll
-    for (int h = 0; h < 2; h++) {
+    ATTN_EACH (h, 0, 2) {
         float sum = st.sum[h];
         sum += __shfl_xor_sync(0xffffffffu, sum, 1);
         sum += __shfl_xor_sync(0xffffffffu, sum, 2);
@@ -468,11 +412,9 @@ ATTN_DEVICE void store(const attn_forward_args &a, const job &w, const state &st
     }
     __syncwarp();
     const attn_u32 to = base() + (OVERLAY ? 0 : O_AT) + (slab + lane % 16) * 128;
-#pragma unroll
-    for (int j = 0; j < (DV + 15) / 16; j++) {
+    ATTN_EACH (j, 0, (DV + 15) / 16) {
         attn_u32 x[4] = {0, 0, 0, 0};
-#pragma unroll
-        for (int e = 0; e < 4; e++)
+        ATTN_EACH (e, 0, 4)
             if (8 * j + 2 * e < DV / 2)
                 x[e] = attn_pack2<BF16>(st.o[8 * j + 2 * e] * factor[e % 2],
                                         st.o[8 * j + 2 * e + 1] * factor[e % 2]);
@@ -489,7 +431,7 @@ ATTN_DEVICE void store(const attn_forward_args &a, const job &w, const state &st
             attn_tma_store_read();
     }
     if constexpr (OVERLAY)
-        arrive_by_warp(q_empty());
+        attn_barrier_arrive_by_warp(q_barrier(EMPTY));
 }
 
 ATTN_DEVICE void consume(const attn_forward_args &a, int group) {
@@ -506,7 +448,7 @@ ATTN_DEVICE void consume(const attn_forward_args &a, int group) {
     if (PINGPONG && group == CONSUMERS - 1)
         attn_named_arrive(2, 256);
     for (int parity = 0;; parity ^= 1) {
-        attn_barrier_wait(q_full(), parity);
+        attn_barrier_wait(q_barrier(FULL), parity);
         const int index = *tile_word();
         if (index < 0)
             break;
@@ -515,19 +457,17 @@ ATTN_DEVICE void consume(const attn_forward_args &a, int group) {
         st.some = 0;
         r.row[0] = w.row + row;
         r.row[1] = r.row[0] + 8;
-#pragma unroll
-        for (int h = 0; h < 2; h++) {
+        ATTN_EACH (h, 0, 2) {
             st.top[h] = -attn_infinity();
             st.sum[h] = 0.0f;
         }
         if (w.begin < w.end) {
             attend(w, st, r, group, k, v);
         } else {
-#pragma unroll
-            for (int i = 0; i < DV / 2; i++)
+            ATTN_EACH (i, 0, DV / 2)
                 st.o[i] = 0.0f;
             if constexpr (!OVERLAY)
-                arrive_by_warp(q_empty());
+                attn_barrier_arrive_by_warp(q_barrier(EMPTY));
         }
         store(a, w, st, r, group);
     }
@@ -535,16 +475,16 @@ ATTN_DEVICE void consume(const attn_forward_args &a, int group) {
         attn_tma_store_read();
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS, $(BLOCKS_PER_SM))
+extern "C" __global__ void __launch_bounds__(128 * (CONSUMERS + 1), $(BLOCKS_PER_SM))
     $(KERNEL)(const __grid_constant__ attn_forward_args a) {
     const int tasks = a.batch * a.heads_q * a.tiles;
     if (threadIdx.x == 0) {
-        attn_barrier_init(q_full(), 1);
-        attn_barrier_init(q_empty(), 4 * CONSUMERS);
+        attn_barrier_init(q_barrier(FULL), 1);
+        attn_barrier_init(q_barrier(EMPTY), 4 * CONSUMERS);
         for (int i = 0; i < STAGES; i++)
             for (int v = 0; v < 2; v++) {
-                attn_barrier_init(full(v, i), 1);
-                attn_barrier_init(empty(v, i), 4 * CONSUMERS);
+                attn_barrier_init(kv_barrier(FULL, v, i), 1);
+                attn_barrier_init(kv_barrier(EMPTY, v, i), 4 * CONSUMERS);
             }
         attn_barrier_init_done();
     }

@@ -6,6 +6,9 @@
 
 #include "attn_mma.cuh"
 
+// A loop over registers, all of whose turns are unrolled.
+#define ATTN_EACH(i, from, to) _Pragma("unroll") for (int i = (from); i < (to); i++)
+
 //--- mbarriers; all addresses are of shared memory ------------------------------------------------
 
 ATTN_DEVICE void attn_barrier_init(attn_u32 barrier, int count) {
@@ -27,6 +30,12 @@ ATTN_DEVICE void attn_barrier_arrive(attn_u32 barrier) {
     asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(barrier) : "memory");
 }
 
+ATTN_DEVICE void attn_barrier_arrive_by_warp(attn_u32 barrier) {
+    __syncwarp();
+    if (threadIdx.x % 32 == 0)
+        attn_barrier_arrive(barrier);
+}
+
 ATTN_DEVICE void attn_barrier_wait(attn_u32 barrier, int parity) {
     asm volatile("{\n"
                  ".reg .pred done;\n"
@@ -39,6 +48,18 @@ ATTN_DEVICE void attn_barrier_wait(attn_u32 barrier, int parity) {
                  "r"(parity)
                  : "memory");
 }
+
+// A place in a ring of buffers, and the parity of its barriers.
+template <int STAGES> struct attn_ring {
+    int stage, parity;
+
+    ATTN_DEVICE void advance() {
+        if (++stage == STAGES) {
+            stage = 0;
+            parity ^= 1;
+        }
+    }
+};
 
 //--- named barriers of warpgroups -----------------------------------------------------------------
 
@@ -108,14 +129,12 @@ template <int N> ATTN_DEVICE void attn_wgmma_wait() {
 
 // Keeps the compiler from moving a register across an issue or a wait.
 template <int N> ATTN_DEVICE void attn_pin(float (&x)[N]) {
-#pragma unroll
-    for (int i = 0; i < N; i++)
+    ATTN_EACH (i, 0, N)
         asm volatile("" : "+f"(x[i])::"memory");
 }
 
 template <int N> ATTN_DEVICE void attn_pin(attn_u32 (&x)[N]) {
-#pragma unroll
-    for (int i = 0; i < N; i++)
+    ATTN_EACH (i, 0, N)
         asm volatile("" : "+r"(x[i])::"memory");
 }
 
