@@ -20,9 +20,10 @@ static attn_status new_loaded(attn_hash build, const char *launch, attn_loaded *
     if (!l)
         return attn_fail_nomem(err);
     l->build = build;
-    if (launch && attn_launch_parse(launch, &l->launch, err) != ATTN_OK) {
+    attn_status status = launch ? attn_launch_parse(launch, &l->launch, err) : ATTN_OK;
+    if (status != ATTN_OK) {
         free(l);
-        return err->status;
+        return status;
     }
     *loaded = l;
     return ATTN_OK;

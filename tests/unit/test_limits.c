@@ -100,7 +100,7 @@ int main(void) {
     CHECK_OK(attn_gen_open(NULL, &gen, &err), err.line);
     for (int i = 0; i < PROBLEMS / BATCH && check_failures == 0; i++)
         within += one_batch(gen);
-    CHECK(within > PROBLEMS / 20 && within < PROBLEMS / 20 * 19);
+    CHECK(20 * within > PROBLEMS && 20 * within < 19 * (size_t)PROBLEMS);
     attn_gen_close(gen);
     return check_done();
 }
