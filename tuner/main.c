@@ -17,9 +17,9 @@ static const attn_verb verbs[] = {
      "Each variant is built, proved right, measured and recorded as it ends: Ctrl-C loses "
      "nothing,\n"
      "and the same command goes on where it stopped. Without a problem, the default ones are\n"
-     "tuned: shapes/default.txt, or shapes/quick.txt with --quick. @FILE holds one problem a "
-     "line;\n"
-     "'#' begins a comment; @- is standard input.\n"
+     "tuned: shapes/default.txt, or shapes/quick.txt with --quick. @FILE holds one problem a\n"
+     "line; '#' begins a comment, and what stands behind [cpu] or [cuda] is for those devices\n"
+     "only; @- is standard input.\n"
      "Prints each problem's winner, its time, GFLOP/s, per cent of the measured peak of fused\n"
      "multiply-adds, and how many times faster it is than its family's default; or why there is\n"
      "none.\n",
