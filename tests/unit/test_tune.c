@@ -172,6 +172,8 @@ static void check_seeds(void) {
     seen s = {0};
     char best[256];
     attn_tune_options options = options_for(db, &s);
+    options.search = "climb";
+    options.budget_s = 3;
     CHECK_OK(attn_tune_run(&options, &result, &err), err.line);
     snprintf(best, sizeof best, "%s", result.summary[0].config);
     attn_tune_result_free(&result);
@@ -262,7 +264,7 @@ static void check_reproducer(void) {
 
 static attn_status add_variant(attn_lab *lab, const char *config, size_t *slot,
                                attn_trial_result *result, attn_error *err) {
-    attn_space *space;
+    attn_space *space = NULL;
     attn_config values;
     attn_variant variant;
     ATTN_TRY(attn_space_open(the.gen, "fake/toy_cost", &the.problem, fake_device(), &space, err));
@@ -282,7 +284,7 @@ static attn_status add_variant(attn_lab *lab, const char *config, size_t *slot,
 static void check_lab(void) {
     attn_lab *lab;
     attn_error err = ATTN_ERROR_INIT;
-    attn_trial_result result;
+    attn_trial_result result = {.outcome = ATTN_OUTCOME_RUNNING};
     size_t slot[2];
     double ns[2 * 5] = {0};
     const attn_lab_options options = {.device = fake_device(), .stop_fd = -1};
