@@ -263,16 +263,32 @@ static attn_status compile_ptx(const attn_build *build, const struct options *o,
 
 /*-*** Both ******************************************************/
 
+/* nvJitLink takes a text for PTX only if it begins with comments and .version, not with the #line
+ * of a rendered template: .version goes first, and a comment stays where it was. */
+static void append_ptx(attn_str *out, const char *source) {
+    const char *version = strstr(source, "\n.version");
+    if (source[0] == '#' && version) {
+        size_t length = strcspn(version + 1, "\n");
+        attn_str_append_bytes(out, version + 1, length);
+        attn_str_append(out, "\n");
+        attn_str_append_bytes(out, source, (size_t)(version + 1 - source));
+        attn_str_append(out, "//");
+        source = version + 1;
+    }
+    attn_str_append(out, source);
+}
+
 /* The source with the key in the language's own form behind it. */
 static char *with_key(const attn_build *build, bool ptx) {
     attn_str source = ATTN_STR_INIT;
-    attn_str_append(&source, build->source);
     if (ptx) {
+        append_ptx(&source, build->source);
         attn_str_append(&source, "\n.visible .const .align 1 .b8 attn_key[33] = {");
         for (int i = 0; i < 33; i++)
             attn_str_append_f(&source, "%s%d", i ? ", " : "", build->key[i]);
         attn_str_append(&source, "};\n");
     } else {
+        attn_str_append(&source, build->source);
         attn_str_append_f(&source, "\nextern \"C\" __constant__ char attn_key[33] = \"%s\";\n",
                           build->key);
     }
