@@ -63,31 +63,35 @@ static int add_peaks(const attn_device_info *info, const char *label, attn_repor
     return ATTN_EXIT_OK;
 }
 
-/* Compilers of the backends of this program. One that is not found is no row, but a reason. */
-static void add_compilers(attn_report *report) {
+/* Compilers of one language of a backend: each that is found, or the reasons why none is. */
+static void add_language(const attn_backend *backend, const char *language, attn_report *report) {
     attn_str identity = ATTN_STR_INIT, reasons = ATTN_STR_INIT;
-    for (size_t b = 0; attn_backends[b]; b++) {
-        const attn_backend *backend = attn_backends[b];
-        size_t asked = 0, found = 0;
-        attn_str_clear(&reasons);
-        for (size_t i = 0; i < sizeof compilers / sizeof compilers[0]; i++) {
-            attn_error err = ATTN_ERROR_INIT;
-            if (strcmp(compilers[i].backend, backend->name) != 0)
-                continue;
-            asked++;
-            attn_str_clear(&identity);
-            if (backend->toolchain(compilers[i].language, compilers[i].options, &identity, &err) ==
-                ATTN_OK) {
-                found++;
-                row(report, backend->name, "compiler", compilers[i].name, attn_str_text(&identity));
-            } else if (reasons.size == 0) /* that of the default tells how to get one */
-                attn_str_append(&reasons, err.line);
-        }
-        if (asked && !found)
-            row(report, backend->name, "missing", "compiler", attn_str_text(&reasons));
+    size_t asked = 0, found = 0;
+    for (size_t i = 0; i < sizeof compilers / sizeof compilers[0]; i++) {
+        attn_error err = ATTN_ERROR_INIT;
+        if (strcmp(compilers[i].backend, backend->name) != 0 ||
+            strcmp(compilers[i].language, language) != 0)
+            continue;
+        asked++;
+        attn_str_clear(&identity);
+        if (backend->toolchain(language, compilers[i].options, &identity, &err) == ATTN_OK) {
+            found++;
+            row(report, backend->name, "compiler", compilers[i].name, attn_str_text(&identity));
+        } else if (reasons.size == 0) /* that of the default tells how to get one */
+            attn_str_append(&reasons, err.line);
     }
+    if (asked && !found)
+        row(report, backend->name, "missing", "compiler", attn_str_text(&reasons));
     attn_str_free(&identity);
     attn_str_free(&reasons);
+}
+
+/* Compilers of the backends of this program. */
+static void add_compilers(attn_report *report) {
+    static const char *const languages[] = {"c", "cu", "ptx"};
+    for (size_t b = 0; attn_backends[b]; b++)
+        for (size_t i = 0; i < sizeof languages / sizeof languages[0]; i++)
+            add_language(attn_backends[b], languages[i], report);
 }
 
 /* "cuda: no libcuda.so.1; install ..." a line. */

@@ -1,9 +1,12 @@
 /* gate.c: holds variants of a family against the ordinary gate and prints each verdict.
  *
  *     gate [--path DIR] FAMILY PROBLEM CONFIG...       the default with these changes ("": none)
- *     gate --random N SEED FAMILY PROBLEM...           N random ones, dealt over the problems
+ *     gate [--path DIR] --random N SEED FAMILY PROBLEM...   N random ones, dealt over the problems
+ *     gate [--path DIR] --cover N SEED FAMILY PROBLEM...    N or more that hold, of each problem,
+ *                                   every value of every parameter; on the problem itself alone
  *
- * Exit code: 0 all are right, 1 at least one is wrong, 2 something else failed. */
+ * A family of cuda/ runs on the first GPU, all in this process. Exit code: 0 all are right, 1 at
+ * least one is wrong, 2 something else failed, 77 there is no such device. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,12 +17,13 @@
 
 static const char *const words[] = {"right", "wrong"};
 
-int gate_one(const cpu_host *host, attn_verifier *verifier, cpu_variant *v) {
+int gate_one(const cpu_host *host, attn_verifier *verifier, cpu_variant *v, bool brief) {
     attn_error err = ATTN_ERROR_INIT;
     attn_verdict verdict;
     attn_status st = v->kernel ? ATTN_OK : cpu_variant_load(host, v, &err);
     if (st == ATTN_OK)
-        st = attn_verifier_check(verifier, v->kernel, &v->launch, 2, &verdict, &err);
+        st = (brief ? attn_verifier_repeat : attn_verifier_check)(verifier, v->kernel, &v->launch,
+                                                                  2, &verdict, &err);
     if (st != ATTN_OK) {
         printf("failed: %s: %s\n", v->variant.config, err.line);
         return 2;
@@ -36,7 +40,7 @@ static int gate_config(const cpu_host *host, attn_verifier *verifier, const char
     attn_status st = cpu_variant_make(host, family, problem, config, &v, &err);
     int code = 2;
     if (st == ATTN_OK)
-        code = gate_one(host, verifier, &v);
+        code = gate_one(host, verifier, &v, false);
     else
         printf("failed: %s: %s\n", config, err.line);
     cpu_variant_free(&v);
@@ -45,7 +49,7 @@ static int gate_config(const cpu_host *host, attn_verifier *verifier, const char
 
 static int usage(void) {
     fputs("usage: gate [--path DIR] FAMILY PROBLEM CONFIG...\n"
-          "       gate --random N SEED FAMILY PROBLEM...\n",
+          "       gate [--path DIR] --random|--cover N SEED FAMILY PROBLEM...\n",
           stderr);
     return 2;
 }
@@ -57,7 +61,7 @@ static int gate_configs(const cpu_host *host, const char *family, const char *te
     attn_verifier *verifier = NULL;
     int worst = 0;
     if (attn_problem_parse(text, &problem, err.line, sizeof err.line) != ATTN_OK ||
-        attn_verifier_create(&attn_backend_cpu, host->device, &problem, 1, &verifier, &err) !=
+        attn_verifier_create(host->backend, host->device, &problem, 1, &verifier, &err) !=
             ATTN_OK) {
         printf("failed: %s\n", err.line);
         return 2;
@@ -70,26 +74,46 @@ static int gate_configs(const cpu_host *host, const char *family, const char *te
     return worst;
 }
 
+/* The device that a family is for. */
+static attn_status open_host(const char *path, const char *family, cpu_host *host,
+                             attn_error *err) {
+    int32_t count;
+    if (strncmp(family, "cuda/", 5) != 0)
+        return cpu_host_open(path, 2, host, err);
+    memset(host, 0, sizeof *host);
+    ATTN_TRY(attn_backend_cuda.count(&count, err));
+    if (count == 0)
+        return err->status = ATTN_ERR_NO_DEVICE; /* the line says what is missing */
+    return cpu_host_open_on(&attn_backend_cuda, path, host, err);
+}
+
 int main(int argc, char **argv) {
     attn_error err = ATTN_ERROR_INIT;
     const char *path = NULL;
-    bool random = argc > 5 && strcmp(argv[1], "--random") == 0;
-    int at = 1;
+    cpu_host host;
+    int code = 2, at = 1;
     if (argc > 2 && strcmp(argv[1], "--path") == 0) {
         path = argv[2];
         at = 3;
     }
-    if (!random && argc - at < 3)
+    bool cover = argc > at && strcmp(argv[at], "--cover") == 0;
+    bool draws = cover || (argc > at && strcmp(argv[at], "--random") == 0);
+    int family = draws ? at + 3 : at;
+    if (argc - family < (draws ? 2 : 3))
         return usage();
-    cpu_host host;
-    int code = 2;
-    if (cpu_host_open(path, 2, &host, &err) != ATTN_OK)
+    attn_status st = open_host(path, argv[family], &host, &err);
+    if (st == ATTN_ERR_NO_DEVICE) {
+        printf("skipped: %s\n", err.line);
+        code = 77;
+    } else if (st != ATTN_OK) {
         printf("failed: %s\n", err.line);
-    else if (random)
-        code = gate_random(&host, atoi(argv[2]), (uint64_t)atoll(argv[3]), argv[4], argc - 5,
-                           argv + 5);
-    else
-        code = gate_configs(&host, argv[at], argv[at + 1], argc - at - 2, argv + at + 2);
+    } else if (draws) {
+        gate_draw draw = {atoi(argv[at + 1]), (uint64_t)atoll(argv[at + 2]), cover};
+        code = gate_random(&host, &draw, argv[family], argc - family - 1, argv + family + 1);
+    } else {
+        code = gate_configs(&host, argv[family], argv[family + 1], argc - family - 2,
+                            argv + family + 2);
+    }
     cpu_host_close(&host);
     return code;
 }

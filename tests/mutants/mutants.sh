@@ -4,11 +4,16 @@
 # first lines say what the bug is, for which problem, and what the configuration must have for the
 # bug to be there. The default and another configuration must both be found wrong: not slow, not
 # crashing, not failing to compile.
+#
+#     mutants.sh [FAMILY PATCHES CONFIG PROBLEM]   of another family: its folder of patches, what the
+#                              other configuration has, and a problem that the template is right on
 set -u
 source=${ATTN_SOURCE:?}
 gate=${ATTN_BUILD:?}/tests/gate
-family=cpu/simd_forward
-here=$source/tests/mutants/patches
+family=${1:-cpu/simd_forward}
+here=$source/tests/mutants/${2:-patches}
+other=${3:-NV=2 MR=4 MRV=4 GROUPS=2 BLOCK_K=48}
+right=${4:-fwd:f32:b1:h4:s512:d64:causal}
 
 command -v patch >/dev/null || { echo "skipped: patch is not installed"; exit 77; }
 work=$(mktemp -d) || exit 1
@@ -33,7 +38,7 @@ try() { # try PATCH: prints a line; fails unless the mutant is caught
     fi
     mv "$overlay/templates/include" "$overlay/include" # where the generator looks for helpers
     "$gate" --path "$overlay" "$family" "$problem" "$config" \
-        "$config NV=2 MR=4 MRV=4 GROUPS=2 BLOCK_K=48" >"$overlay/log" 2>&1
+        "$config $other" >"$overlay/log" 2>&1
     if [ $? = 1 ] && [ "$(grep -c '^wrong: ' "$overlay/log")" = 2 ]; then
         echo "$name: caught: $(sed -n 's/^wrong: .*bound [^ ]*: //p' "$overlay/log" | head -n 1)"
         return 0
@@ -47,7 +52,7 @@ try() { # try PATCH: prints a line; fails unless the mutant is caught
 mkdir -p "$work/none"
 cp -r "$source/templates" "$work/none/templates"
 mv "$work/none/templates/include" "$work/none/include"
-"$gate" --path "$work/none" "$family" fwd:f32:b1:h4:s512:d64:causal "" || exit 1
+"$gate" --path "$work/none" "$family" "$right" "" "$other" || exit
 
 total=0 bad=0
 for patch in "$here"/*.patch; do
