@@ -100,7 +100,7 @@ typedef struct attn_job {
     size_t asked_count; /* whom the worker's present request is about */
     int64_t asked_ns;   /* when */
     double longest_s;   /* that a proof or a race has taken, fading */
-    double proof_s;     /* that a proof has taken, fading */
+    double proof_s;     /* mean of what a proof takes, the latest ones weighing most */
     bool worn;          /* the worker has run a variant before */
     int32_t losses;     /* of workers in a row, with no variant to blame */
     size_t batch;       /* variants of a race; 1 after a race was lost with nobody to blame */

@@ -199,10 +199,18 @@ static attn_status rank(attn_job *job, struct ranked *ranked, attn_error *err) {
     return ATTN_OK;
 }
 
+/* Time spent on the problem, all runs together. What was reserved for finals and not needed counts
+ * as spent, or the same command would find something left to do. */
+static double seconds_spent(const attn_job *job) {
+    int64_t until = attn_now_ns();
+    if (!job->signal && job->end_ns != INT64_MAX && job->end_ns > until)
+        until = job->end_ns;
+    return job->seconds_before + (double)(until - job->begin_ns) * 1e-9;
+}
+
 static attn_status record(attn_job *job, const struct ranked *ranked, size_t count,
                           double default_ns, attn_error *err) {
-    const attn_search_extent extent = {
-        job->seconds_before + (double)(attn_now_ns() - job->begin_ns) * 1e-9, job->exhausted};
+    const attn_search_extent extent = {seconds_spent(job), job->exhausted};
     attn_finalist finalist[ATTN_FINALISTS + ATTN_SEARCH_FAMILIES] = {0};
     double *column = calloc(count * (size_t)job->rounds + 1, sizeof *column);
     if (!column)
