@@ -43,6 +43,13 @@ static void report(attn_job *job, bool last) {
     events->progress(events->user, p);
 }
 
+/* Drops a candidate for want of time. A search that has done so has not come to its end. */
+static attn_status give_up(attn_job *job, attn_candidate *c, attn_error *err) {
+    job->cut = job->cut || !job->finals;
+    job->exhausted = job->exhausted && !job->cut;
+    return attn_candidate_drop(job, c, err);
+}
+
 /* The search's time is up: what has not been proved is given up, and what was proved is raced as
  * long as the finals' time is not touched. But while nothing at all has been measured, the oldest
  * one goes on as long as the budget lasts. */
@@ -56,7 +63,7 @@ static attn_status cut_short(attn_job *job, attn_error *err) {
             asked = asked || job->asked[i] == c;
         next = c->next;
         if (!asked && !(none && !next) && (late || c->stage != ATTN_PROVED))
-            ATTN_TRY(attn_candidate_drop(job, c, err));
+            ATTN_TRY(give_up(job, c, err));
     }
     return ATTN_OK;
 }
@@ -69,7 +76,7 @@ static attn_status abandon(attn_job *job, attn_error *err) {
         job->lane->opened = job->lane->ready = false;
     }
     while (job->on_way) {
-        attn_status dropped = attn_candidate_drop(job, job->on_way, err);
+        attn_status dropped = give_up(job, job->on_way, err);
         if (dropped != ATTN_OK)
             status = dropped;
     }

@@ -95,6 +95,7 @@ typedef struct attn_job {
     size_t passed_count, passed_capacity;
     double best_ns; /* NaN: none yet */
     bool exhausted; /* every point has an end */
+    bool cut;       /* some that were asked for were dropped instead, for want of time */
 
     attn_candidate *asked[ATTN_FINALISTS + ATTN_SEARCH_FAMILIES];
     size_t asked_count; /* whom the worker's present request is about */

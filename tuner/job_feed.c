@@ -83,7 +83,7 @@ attn_status attn_job_feed(attn_job *job, attn_error *err) {
             return status;
         job->signal = attn_stop_signal(job->options->stop_fd);
     }
-    job->exhausted = job->search->left == 0 && job->first.next == job->first.count &&
+    job->exhausted = !job->cut && job->search->left == 0 && job->first.next == job->first.count &&
                      job->late.next == job->late.count;
     return ATTN_OK;
 }
