@@ -171,6 +171,24 @@ static attn_status check_build(const attn_build *build, const attn_cpu_flags *fl
     return ATTN_OK;
 }
 
+/* What compilers and linkers say when the machine, not the source, is at fault (LC_ALL is C). */
+static attn_status blame(const char *log) {
+    static const struct {
+        const char *text;
+        attn_status status;
+    } rows[] = {{"No space left on device", ATTN_ERR_IO},
+                {"Disk quota exceeded", ATTN_ERR_IO},
+                {"Read-only file system", ATTN_ERR_IO},
+                {"Killed signal terminated program", ATTN_ERR_NOMEM},
+                {"out of memory", ATTN_ERR_NOMEM},
+                {"virtual memory exhausted", ATTN_ERR_NOMEM},
+                {"Cannot allocate memory", ATTN_ERR_NOMEM}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        if (strstr(log, rows[i].text))
+            return rows[i].status;
+    return ATTN_ERR_COMPILE;
+}
+
 static attn_status compile_checked(const attn_build *build, const attn_cpu_flags *flags,
                                    attn_binary *binary, attn_error *err) {
     attn_tool tool = {0};
@@ -187,6 +205,7 @@ static attn_status compile_checked(const attn_build *build, const attn_cpu_flags
     attn_tool_free(&tool);
     if (status == ATTN_ERR_COMPILE && binary->log.size > 0) {
         attn_error reason = *err;
+        status = blame(attn_str_text(&binary->log));
         attn_fail(err, status, "%.200s\n%s", reason.line, attn_str_text(&binary->log));
     }
     return status;

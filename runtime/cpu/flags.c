@@ -189,8 +189,8 @@ attn_status attn_cpu_flags_parse(const char *options, attn_cpu_flags *flags, att
     for (char *word = strtok_r(flags->text, " \t\n", &save); word;
          word = strtok_r(NULL, " \t\n", &save)) {
         if (strncmp(word, "compiler=", 9) == 0) {
-            flags->compiler = word + 9;
-            ATTN_TRY(check_compiler(flags->compiler, err));
+            ATTN_TRY(check_compiler(word + 9, err));
+            flags->compiler = strcmp(word + 9, "cc") == 0 ? NULL : word + 9;
             continue;
         }
         ATTN_TRY(check_flag(word, flags, err));

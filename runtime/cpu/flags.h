@@ -13,8 +13,9 @@
 enum { ATTN_FLAGS_MAX = 64 };
 
 typedef struct attn_cpu_flags {
-    char *text;           /* owns the words below */
-    const char *compiler; /* NULL: the default one */
+    char *text; /* owns the words below */
+    const char
+        *compiler; /* NULL: the one of this machine, $CC or cc; "compiler=cc" means it, too */
     const char *flag[ATTN_FLAGS_MAX];
     int count;
     uint32_t needs; /* instruction sets that the flags turn on: attn_isa */

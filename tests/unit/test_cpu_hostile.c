@@ -119,6 +119,29 @@ static void remove_compiler(void) {
     unsetenv("CC");
 }
 
+/* A compiler that fails for want of room says nothing about the source. */
+static void test_no_room(void) {
+    static const struct {
+        const char *script;
+        attn_status status;
+    } rows[] = {
+        {"#!/bin/sh\necho 'k.c:1: fatal error: error writing: No space left on device'; exit 1\n",
+         ATTN_ERR_IO},
+        {"#!/bin/sh\necho 'cc: fatal error: Killed signal terminated program cc1'; exit 1\n",
+         ATTN_ERR_NOMEM},
+        {"#!/bin/sh\necho 'cc1: out of memory allocating 64 bytes'; exit 1\n", ATTN_ERR_NOMEM},
+        {"#!/bin/sh\necho 'k.c:1: error: expected declaration'; exit 1\n", ATTN_ERR_COMPILE}};
+    attn_build build = make_build("int x;", "compiler=cc -O1", "cpu:generic"); /* cc is $CC */
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        attn_error err = ATTN_ERROR_INIT;
+        attn_binary binary;
+        put_compiler(rows[i].script);
+        CHECK_STATUS(cpu->compile(&build, &binary, &err), rows[i].status, err.line);
+        attn_binary_free(&binary);
+    }
+    remove_compiler();
+}
+
 static bool exists(const char *name) {
     char path[96];
     snprintf(path, sizeof path, "%s/%s", folder, name);
@@ -371,6 +394,7 @@ int main(void) {
     test_other_cpu();
     test_compiler_surroundings();
     test_toolchain_kept();
+    test_no_room();
     test_group_kill();
     test_sweep();
     remove_folder();
