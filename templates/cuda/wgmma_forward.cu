@@ -257,33 +257,11 @@ ATTN_DEVICE void mask(const rows &w, float (&s)[BLOCK_N / 2], int first_key) {
     }
 }
 
-// Weights of one row, summed onto `sum`. Where scale x top is far from 0 its rounding would show in
-// the exponent: there the difference is taken first.
-template <bool FAR>
-ATTN_DEVICE float row_weights(float (&s)[BLOCK_N / 2], int h, float top, float base, float scale,
-                              bool far, float sum) {
-    ATTN_EACH (i, 0, BLOCK_N / 2) {
-        if (i / 2 % 2 != h)
-            continue;
-        float x = s[i] * scale - base;
-        if (FAR && far)
-            x = (s[i] - top) * scale;
-        s[i] = attn_exp2(x);
-        sum += s[i];
-    }
-    return sum;
-}
-
 // Scores to weights. alpha: what O and the sums are to be multiplied by.
 ATTN_DEVICE void soften(state &st, const rows &w, float (&s)[BLOCK_N / 2], float (&alpha)[2]) {
     ATTN_EACH (h, 0, 2) {
         const float before = st.top[h];
-        float top = before;
-        ATTN_EACH (i, 0, BLOCK_N / 2)
-            if (i / 2 % 2 == h)
-                top = fmaxf(top, s[i]);
-        top = fmaxf(top, __shfl_xor_sync(0xffffffffu, top, 1));
-        top = fmaxf(top, __shfl_xor_sync(0xffffffffu, top, 2));
+        float top = attn_row_max(s, h, before);
         if (LAZY > 0 && (top - before) * w.scale <= (float)LAZY)
             top = before; // weights stay below 2^LAZY, and O as it is
         // While a row has seen no key its maximum is -inf, and -inf - -inf would be NaN.
@@ -291,11 +269,10 @@ ATTN_DEVICE void soften(state &st, const rows &w, float (&s)[BLOCK_N / 2], float
         const bool far = fabsf(base) > 4096.0f;
         alpha[h] = attn_exp2(far ? (before - top) * w.scale : __fmul_rn(before, w.scale) - base);
         st.top[h] = top;
-        const float sum = st.sum[h] * alpha[h];
-        if (__any_sync(0xffffffffu, far))
-            st.sum[h] = row_weights<true>(s, h, top, base, w.scale, far, sum);
-        else
-            st.sum[h] = row_weights<false>(s, h, top, base, w.scale, far, sum);
+        const float sum = __any_sync(0xffffffffu, far)
+                              ? attn_row_weights<true>(s, h, top, base, w.scale, far)
+                              : attn_row_weights<false>(s, h, top, base, w.scale, far);
+        st.sum[h] = st.sum[h] * alpha[h] + sum;
     }
 }
 
@@ -339,9 +316,8 @@ ATTN_DEVICE void take_q(state &st, int group) {
     }
 }
 
-ATTN_DEVICE void attend(const job &w, state &st, const rows &lane_rows, int group, ring &k,
-                        ring &v) {
-    const attn_u32 q_low = attn_descriptor(base() + group * 64 * 128, 16);
+ATTN_DEVICE void attend(const job &w, state &st, const rows &lane_rows, int group, ring &k) {
+    const attn_u32 q_low = attn_uniform(attn_descriptor(base() + group * 64 * 128, 16));
     const int first_row = w.row + 64 * group;
     float s[BLOCK_N / 2], alpha[2];
     attn_u32 p[BLOCK_N / 4];
@@ -357,6 +333,7 @@ ATTN_DEVICE void attend(const job &w, state &st, const rows &lane_rows, int grou
     pack(p, s);
 
     for (int n = w.end - 2; n >= w.begin; n--) {
+        const ring v = k.before(); // V follows K by one tile
         attn_barrier_wait(kv_barrier(FULL, false, k.stage), k.parity);
         if constexpr (PINGPONG)
             attn_named_sync(2 + group, 256);
@@ -374,10 +351,10 @@ ATTN_DEVICE void attend(const job &w, state &st, const rows &lane_rows, int grou
         attn_pin(st.o);
         attn_pin(p);
         attn_barrier_arrive_by_warp(kv_barrier(EMPTY, true, v.stage));
-        v.advance();
         rescale(st, alpha);
         pack(p, s);
     }
+    const ring v = k.before();
     if constexpr (!Q_REGISTERS && !OVERLAY)
         attn_barrier_arrive_by_warp(q_barrier(EMPTY));
     attn_barrier_wait(kv_barrier(FULL, true, v.stage), v.parity);
@@ -385,7 +362,6 @@ ATTN_DEVICE void attend(const job &w, state &st, const rows &lane_rows, int grou
     attn_wgmma_wait<0>();
     attn_pin(st.o);
     attn_barrier_arrive_by_warp(kv_barrier(EMPTY, true, v.stage));
-    v.advance();
 }
 
 // O goes through shared memory: each warp stages its 16 rows and has them stored in the background.
@@ -436,7 +412,7 @@ ATTN_DEVICE void store(const attn_forward_args &a, const job &w, const state &st
 
 ATTN_DEVICE void consume(const attn_forward_args &a, int group) {
     const int lane = threadIdx.x % 32, row = 64 * group + threadIdx.x / 32 % 4 * 16 + lane / 4;
-    ring k = {0, 0}, v = {0, 0};
+    ring k = {0, 0};
     rows r;
     r.left = a.mask_offset - a.mask_left;
     r.right = a.mask_offset + a.mask_right;
@@ -462,7 +438,7 @@ ATTN_DEVICE void consume(const attn_forward_args &a, int group) {
             st.sum[h] = 0.0f;
         }
         if (w.begin < w.end) {
-            attend(w, st, r, group, k, v);
+            attend(w, st, r, group, k);
         } else {
             ATTN_EACH (i, 0, DV / 2)
                 st.o[i] = 0.0f;

@@ -53,6 +53,10 @@ ATTN_DEVICE void attn_barrier_wait(attn_u32 barrier, int parity) {
 template <int STAGES> struct attn_ring {
     int stage, parity;
 
+    ATTN_DEVICE attn_ring before() const {
+        return stage == 0 ? attn_ring{STAGES - 1, parity ^ 1} : attn_ring{stage - 1, parity};
+    }
+
     ATTN_DEVICE void advance() {
         if (++stage == STAGES) {
             stage = 0;
@@ -144,6 +148,49 @@ template <int N> ATTN_DEVICE void attn_pin(attn_u32 (&x)[N]) {
 
 ATTN_DEVICE attn_u32 attn_descriptor(attn_u32 address, int chunk_bytes) {
     return (address & 0x3FFFF) >> 4 | (attn_u32)(chunk_bytes >> 4) << 16;
+}
+
+// A value that is the same in all lanes, so that ptxas keeps it, and what is computed from it, in
+// the uniform registers that descriptors are taken from.
+ATTN_DEVICE attn_u32 attn_uniform(attn_u32 x) {
+    return __shfl_sync(0xffffffffu, x, 0);
+}
+
+//--- rows of an accumulator: elements 4 j + 2 h and 4 j + 2 h + 1 are of the lane's row h
+//-----------
+
+// Several running values a row, so that one does not wait for the last.
+constexpr int ATTN_PARTS = 4;
+
+// The largest of `top` and the row, over the four lanes that hold it.
+template <int N> ATTN_DEVICE float attn_row_max(const float (&s)[N], int h, float top) {
+    float part[ATTN_PARTS];
+    ATTN_EACH (i, 0, ATTN_PARTS)
+        part[i] = top;
+    ATTN_EACH (j, 0, N / 4) {
+        float &most = part[j % ATTN_PARTS];
+        most = fmaxf(most, fmaxf(s[4 * j + 2 * h], s[4 * j + 2 * h + 1]));
+    }
+    top = fmaxf(fmaxf(part[0], part[1]), fmaxf(part[2], part[3]));
+    top = fmaxf(top, __shfl_xor_sync(0xffffffffu, top, 1));
+    return fmaxf(top, __shfl_xor_sync(0xffffffffu, top, 2));
+}
+
+// Turns a row of scores into weights 2^(scale (s - top)), where base is scale x top rounded; gives
+// the sum of this lane's. Where base is far from 0 its rounding would show in the exponent: there
+// the difference is taken first.
+template <bool FAR, int N>
+ATTN_DEVICE float attn_row_weights(float (&s)[N], int h, float top, float base, float scale,
+                                   bool far) {
+    float part[ATTN_PARTS] = {};
+    ATTN_EACH (j, 0, N / 4) {
+        ATTN_EACH (e, 0, 2) {
+            float &x = s[4 * j + 2 * h + e];
+            x = attn_exp2(FAR && far ? (x - top) * scale : x * scale - base);
+            part[(2 * j + e) % ATTN_PARTS] += x;
+        }
+    }
+    return (part[0] + part[1]) + (part[2] + part[3]);
 }
 
 template <int N> ATTN_DEVICE void attn_registers_raise() {
