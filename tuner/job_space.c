@@ -57,7 +57,7 @@ static attn_status add_points(attn_job *job, attn_family *family, attn_error *er
     if (o->config)
         return ATTN_OK;
     ATTN_TRY(add_list(job, family, true, err));
-    return job->lane->strategy->core && !o->whole ? ATTN_OK : add_list(job, family, false, err);
+    return o->whole ? add_list(job, family, false, err) : ATTN_OK;
 }
 
 static attn_status add_family(attn_job *job, const char *name, attn_error *err) {

@@ -58,7 +58,6 @@ typedef struct attn_search attn_search;
 typedef struct attn_strategy {
     const char *name;
     const char *doc;
-    bool core;         /* searches the families' core subsets only */
     bool core_first;   /* attn_search_any gives the points of the cores first */
     size_t state_size; /* zeroed memory at attn_search.state */
 

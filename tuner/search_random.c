@@ -16,6 +16,5 @@ const attn_strategy attn_strategy_random = {
 const attn_strategy attn_strategy_exhaustive = {
     .name = "exhaustive",
     .doc = "every configuration of the families' core subsets",
-    .core = true,
     .ask = ask,
 };

@@ -82,7 +82,7 @@ typedef struct attn_tune_options {
 
     const char *family; /* only this one; NULL: all that accept the problem */
     const char *config; /* verify_only: only this configuration ("BK=64 ..."; needs family) */
-    bool whole;         /* search the whole space where the default is core (exhaustive) */
+    bool whole;         /* search all of a family's space, not its core alone */
     bool fresh;         /* look at no earlier winner: neither shipped, nor stored, nor near */
     bool again;         /* search problems whose search has ended, too */
     bool dry_run;       /* list what would be tried: spaces are counted, nothing is built */
