@@ -39,6 +39,18 @@ static void capture_begin(CUstream stream) {
         0);
 }
 
+static void run_unmet(const attn_problem *problem, const gpu_proof *proof, CUstream stream) {
+    attn_error err = ATTN_ERROR_INIT;
+    size_t bytes = attn_workspace_size(rig.context, problem, ATTN_DEVICE_CUDA(0));
+    void *workspace = NULL;
+    CHECK_OK(attn_backend_cuda.alloc(rig.device, bytes, &workspace, &err), err.line);
+    CHECK_OK(attn_run(rig.context, problem, ATTN_DEVICE_CUDA(0), &proof->inputs.device, workspace,
+                      bytes, stream),
+             attn_last_error(rig.context));
+    CHECK_OK(attn_backend_cuda.sync(rig.device, &err), err.line);
+    attn_backend_cuda.free(rig.device, workspace);
+}
+
 /* A class not met before cannot be made during a capture; one that is can be captured, and replayed
  * on inputs that have changed. */
 static void test_capture(void) {
@@ -79,10 +91,7 @@ static void test_capture(void) {
                          err.line);
         CHECK_EQ_INT(rig.cuda->graph_launch(replay, stream), 0);
         gpu_proof_check(&rig, &a, &b);
-        CHECK_OK(
-            attn_run(rig.context, &unmet, ATTN_DEVICE_CUDA(0), &a.inputs.device, NULL, 0, stream),
-            attn_last_error(rig.context)); /* after the capture it is an ordinary class */
-        CHECK_OK(attn_backend_cuda.sync(rig.device, &err), err.line);
+        run_unmet(&unmet, &a, stream); /* after the capture it is an ordinary class */
     }
     if (replay)
         (void)rig.cuda->graph_exec_destroy(replay);
