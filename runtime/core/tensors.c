@@ -59,6 +59,12 @@ static attn_status check_tensor(const struct tensor *t, attn_dtype dtype, attn_a
             return attn_fail(err, ATTN_ERR_INVALID,
                              "tensor %s has a %s stride of 0, so its elements overlap", t->name,
                              dims[i]);
+        int64_t reach;
+        if (__builtin_mul_overflow(t->stride[i], t->extent[i] * element, &reach) ||
+            reach > INT64_MAX / 4)
+            return attn_fail(err, ATTN_ERR_INVALID,
+                             "the %s stride of tensor %s reaches beyond all memory", dims[i],
+                             t->name);
         if (alignment == ATTN_A16 && t->stride[i] * element % 16)
             return attn_fail(err, ATTN_ERR_ALIGNMENT,
                              "the %s stride of tensor %s is no multiple of 16 bytes; ask for the "

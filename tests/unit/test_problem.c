@@ -177,6 +177,13 @@ static void test_tensors(void) {
     t.o_stride[2] = 0;
     CHECK_STATUS(attn_tensors_check(&p, &t, &err), ATTN_ERR_INVALID, err.line);
     t.o_stride[2] = 8;
+    static const int64_t beyond[] = {INT64_MAX - 15, (int64_t)1 << 61, (int64_t)1 << 58};
+    for (size_t i = 0; i < sizeof beyond / sizeof *beyond; i++) { /* products would overflow */
+        t.v_stride[2] = beyond[i];
+        CHECK_STATUS(attn_tensors_check(&p, &t, &err), ATTN_ERR_INVALID, err.line);
+        CHECK_HAS(err.line, "row stride of tensor v");
+    }
+    t.v_stride[2] = 8;
     t.scale = INFINITY;
     CHECK_STATUS(attn_tensors_check(&p, &t, &err), ATTN_ERR_INVALID, err.line);
     t.scale = 0;
