@@ -16,4 +16,9 @@ run() { # run DEVICE FAMILY
 }
 run fake toy_cost
 run cpu toy_forward
+
+# The exhaustive run is a record that searches can be judged on.
+"$(dirname "$ATTNTUNE_FAKE")/replay_record" "$ATTNTUNE_DB" "$problem" 15 30 >replay || fail "replay: $(cat replay)"
+grep -q 'variants; within 1 %' replay || fail "the replay prints no shares: $(cat replay)"
+cat replay
 exit $bad
