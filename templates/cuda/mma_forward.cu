@@ -3,7 +3,8 @@
 // Each warp owns 16 x ROW_TILES query rows. It walks over the keys tile by tile: scores S = Q K^T
 // in registers, weights P = 2^(S - running maximum), outputs O += P V. P never leaves the
 // registers: the accumulators of the first product are laid out as the operand of the second. K and
-// V come through shared memory, ahead of use by STAGES buffers.
+// V come through shared memory, ahead of use by STAGES buffers. What each step was worth is in
+// tests/peers/performance.md.
 #include "attn_abi.h"
 #include "attn_mma.cuh"
 
@@ -22,10 +23,12 @@ constexpr bool Q_REGISTERS = $(Q_REGISTERS); // Q is read from shared memory onc
 constexpr bool ASYNC = $(COPY == "async");   // cp.async, or loads and stores
 constexpr bool ALIGNED = $(ALIGNED);         // rows begin at multiples of 16 bytes
 constexpr bool EXP2 = $(EXP == "exp2");      // 2^x with log2(e) in the scale, or expf
-constexpr bool SHUFFLE =
-    $(REDUCE == "shuffle");                   // a row's maximum through shuffles or shared memory
-constexpr bool PAIRED = $(STORE == "paired"); // outputs two at a time, or one
-constexpr bool LONGEST_FIRST = $(ORDER == "longest_first");
+constexpr bool SHUFFLE = $(REDUCE == "shuffle");  // rows' maxima that way, or by shared memory
+constexpr bool PAIRED = $(STORE == "paired");     // outputs two at a time,
+constexpr bool STAGED = $(STORE == "staged");     // eight, by way of Q's place, or one
+constexpr bool IN_ROW = $(ORDER == "row");        // query tiles of a head: as they come, or
+constexpr bool SECTIONS = $(ORDER == "sections"); // longest first: of some heads, or of all
+constexpr float LAZY = $(LAZY);    // O is rescaled when a maximum has grown by more than this
 constexpr bool MASKED = $(MASKED); // there is a mask
 constexpr bool LSE = $(LSE);
 
@@ -56,35 +59,10 @@ ATTN_DEVICE float *reduce_buffer() {
     return (float *)(shared + Q_BYTES + STAGES * (K_BYTES + V_BYTES));
 }
 
-ATTN_DEVICE uint4 load_piece(const attn_half *from, bool there) {
-    uint4 piece = {0, 0, 0, 0};
-    if (!there)
-        return piece;
-    if constexpr (ALIGNED)
-        return *(const uint4 *)from;
-    attn_u32 *words = (attn_u32 *)&piece;
-#pragma unroll
-    for (int i = 0; i < 4; i++)
-        words[i] = from[2 * i] | (attn_u32)from[2 * i + 1] << 16;
-    return piece;
-}
-
-// Copies rows first..first+ROWS-1 of a tensor; rows from `end` on and columns from COLUMNS on are
-// zeros, whatever lies there.
 template <int ROWS, int COLUMNS, typename TILE>
 ATTN_DEVICE void copy_tile(unsigned char *tile, const attn_half *tensor, attn_i64 stride, int first,
                            int end) {
-#pragma unroll
-    for (int i = threadIdx.x; i < ROWS * TILE::PIECES; i += THREADS) {
-        const int row = i / TILE::PIECES, piece = i % TILE::PIECES;
-        const bool there = first + row < end && 8 * piece < COLUMNS;
-        const attn_half *from = there ? tensor + (first + row) * stride + 8 * piece : tensor;
-        unsigned char *to = tile + TILE::at(row, piece);
-        if constexpr (ASYNC)
-            attn_copy_async(attn_shared_address(to), from, there);
-        else
-            *(uint4 *)to = load_piece(from, there);
-    }
+    attn_copy_tile<THREADS, ROWS, COLUMNS, TILE, ASYNC, ALIGNED>(tile, tensor, stride, first, end);
 }
 
 ATTN_DEVICE void commit() {
@@ -103,57 +81,56 @@ struct job {
     const attn_half *k, *v;
     attn_i64 k_stride, v_stride;
     int seq_kv;
-    int row;         // first query row of this lane's first half-tile; others are +8, +16 ...
-    int left, right; // row i sees the keys i + left <= key <= i + right
-    int first_row, last_row; // of the block: tiles that all of its rows see need no mask
+    int left, right;         // row i sees the keys i + left <= key <= i + right
+    int first_row, last_row; // of the warp
     float scale;             // of the scores in the exponent, never 0 or negative
 };
 
 struct state {
     float o[ROW_TILES][V_TILES][4];
     float max[ROW_TILES][2], sum[ROW_TILES][2]; // of this lane's rows; sums are of this lane alone
-    attn_u32 q[Q_REGISTERS ? ROW_TILES : 1][Q_REGISTERS ? DK / 16 : 1][4];
+    attn_u32 q[Q_REGISTERS ? DK / 16 : 1][ROW_TILES][4];
 };
 
-// The operand tile of Q: 16 rows, 16 columns from 16 x step on.
-ATTN_DEVICE void load_q(attn_u32 q[4], int tile, int step) {
+// Where this lane reads Q: the first row tile, the first step.
+ATTN_DEVICE attn_u32 q_address() {
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-    const int row = (warp * ROW_TILES + tile) * 16 + lane % 16;
-    attn_ldmatrix4(q, attn_shared_address(shared) + q_tile::at(row, 2 * step + lane / 16));
+    return attn_address(shared, q_tile::at(warp * ROW_TILES * 16 + lane % 16, lane / 16));
 }
 
-ATTN_DEVICE void score(const state &st, float s[ROW_TILES][KEY_TILES][4], const unsigned char *k) {
-    const int lane = threadIdx.x % 32;
-    const attn_u32 base = attn_shared_address(k);
+// The operand tiles of Q: 16 rows each, 16 columns from 16 x step on.
+ATTN_DEVICE void load_q(attn_u32 q[ROW_TILES][4], attn_u32 from, int step) {
 #pragma unroll
     for (int r = 0; r < ROW_TILES; r++)
-#pragma unroll
-        for (int j = 0; j < KEY_TILES; j++)
-#pragma unroll
-            for (int e = 0; e < 4; e++)
-                s[r][j][e] = 0.0f;
+        attn_ldmatrix4(q[r], q_tile::along(from, 2 * step) + 16 * r * q_tile::PITCH);
+}
+
+// S = Q K^T. The next operands are on their way while these are multiplied.
+ATTN_DEVICE void score(const state &st, float s[ROW_TILES][KEY_TILES][4], const unsigned char *k) {
+    constexpr int PAIRS = KEY_TILES / 2;
+    const int lane = threadIdx.x % 32;
+    const attn_u32 from = attn_address(k, q_tile::at(lane % 8 + lane / 16 * 8, lane / 8 % 2));
+    const attn_u32 q_from = Q_REGISTERS ? 0 : q_address();
+    attn_u32 q[2][ROW_TILES][4], b[2][4]; // b: two n-tiles, 16 keys
+    if constexpr (!Q_REGISTERS)
+        load_q(q[0], q_from, 0);
+    attn_ldmatrix4(b[0], from);
 #pragma unroll
     for (int step = 0; step < DK / 16; step++) {
-        attn_u32 q[ROW_TILES][4];
 #pragma unroll
-        for (int r = 0; r < ROW_TILES; r++) {
-            if constexpr (Q_REGISTERS) {
-#pragma unroll
-                for (int e = 0; e < 4; e++)
-                    q[r][e] = st.q[r][step][e];
-            } else {
-                load_q(q[r], r, step);
-            }
-        }
-#pragma unroll
-        for (int j = 0; j < KEY_TILES; j += 2) {
-            attn_u32 b[4]; // two n-tiles: keys 8j.., 8j+8..
-            const int key = 8 * j + lane % 8 + lane / 16 * 8;
-            attn_ldmatrix4(b, base + q_tile::at(key, 2 * step + lane / 8 % 2));
+        for (int j = 0; j < PAIRS; j++) {
+            const int now = (step * PAIRS + j) % 2;
+            const int next_step = step + (j + 1) / PAIRS, next_j = (j + 1) % PAIRS;
+            if (next_step < DK / 16)
+                attn_ldmatrix4(b[1 - now],
+                               q_tile::along(from, 2 * next_step) + 16 * next_j * q_tile::PITCH);
+            if (!Q_REGISTERS && next_j == 0 && next_step < DK / 16)
+                load_q(q[next_step % 2], q_from, next_step);
 #pragma unroll
             for (int r = 0; r < ROW_TILES; r++) {
-                attn_mma<BF16>(s[r][j], q[r], b[0], b[1]);
-                attn_mma<BF16>(s[r][j + 1], q[r], b[2], b[3]);
+                const attn_u32 *a = Q_REGISTERS ? st.q[Q_REGISTERS ? step : 0][r] : q[step % 2][r];
+                attn_mma<BF16>(s[r][2 * j], a, b[now][0], b[now][1], step == 0);
+                attn_mma<BF16>(s[r][2 * j + 1], a, b[now][2], b[now][3], step == 0);
             }
         }
     }
@@ -165,9 +142,9 @@ ATTN_DEVICE void mask(const job &w, float s[ROW_TILES][KEY_TILES][4], int first_
     for (int r = 0; r < ROW_TILES; r++)
 #pragma unroll
         for (int h = 0; h < 2; h++) {
-            const int row = w.row + 16 * r + 8 * h, key = first_key + 2 * (lane % 4);
-            int end = w.seq_kv - key;
-            int begin = 0;
+            const int row = w.first_row + 16 * r + 8 * h + lane / 4;
+            const int key = first_key + 2 * (lane % 4);
+            int begin = 0, end = w.seq_kv - key;
             if constexpr (MASKED) {
                 end = min(end, row + w.right + 1 - key);
                 begin = row + w.left - key;
@@ -201,49 +178,23 @@ ATTN_DEVICE float exponential(float x) {
     return EXP2 ? attn_exp2(x) : expf(x);
 }
 
-// Scores of one row to weights: 2^(scale (s - top)), summed onto `sum`. Up to 4096 the exponent is
-// one FMA from base = scale top; the rounding of base is common to the row and cancels. Beyond, it
-// would come near 1: there the difference is taken first.
-template <bool FAR>
-ATTN_DEVICE float row_weights(float s[KEY_TILES][4], int h, float top, float base, float scale,
-                              bool far, float sum) {
-#pragma unroll
-    for (int j = 0; j < KEY_TILES; j++)
-#pragma unroll
-        for (int e = 2 * h; e < 2 * h + 2; e++) {
-            float x = s[j][e] * scale - base;
-            if (FAR && far)
-                x = (s[j][e] - top) * scale;
-            s[j][e] = exponential(x);
-            sum += s[j][e];
-        }
-    return sum;
+constexpr float FAR = 4096.0f;
+
+// While a row has seen no key its maximum is -inf, and -inf - -inf would be NaN.
+ATTN_DEVICE float row_base(float max, float scale) {
+    return max == -attn_infinity() ? 0.0f : __fmul_rn(max, scale);
 }
 
-// Scores to weights; O and the sums are brought to the new maximum.
-ATTN_DEVICE void soften(state &st, float s[ROW_TILES][KEY_TILES][4], float scale) {
-    const int row = threadIdx.x / 32 * 16 * ROW_TILES + threadIdx.x % 32 / 4;
+ATTN_DEVICE void rescale(state &st, const float top[ROW_TILES][2], float scale) {
 #pragma unroll
     for (int r = 0; r < ROW_TILES; r++)
 #pragma unroll
         for (int h = 0; h < 2; h++) {
-            const float before = st.max[r][h];
-            float top = before;
-#pragma unroll
-            for (int j = 0; j < KEY_TILES; j++)
-                top = fmaxf(top, fmaxf(s[r][j][2 * h], s[r][j][2 * h + 1]));
-            top = row_max(top, row + 16 * r + 8 * h);
-            // While a row has seen no key its maximum is -inf, and -inf - -inf would be NaN.
-            const float base = top == -attn_infinity() ? 0.0f : __fmul_rn(top, scale);
-            const bool far = fabsf(base) > 4096.0f;
-            const float alpha =
-                exponential(far ? (before - top) * scale : __fmul_rn(before, scale) - base);
-            const float sum = st.sum[r][h] * alpha;
-            if (__any_sync(0xffffffffu, far))
-                st.sum[r][h] = row_weights<true>(s[r], h, top, base, scale, far, sum);
-            else
-                st.sum[r][h] = row_weights<false>(s[r], h, top, base, scale, far, sum);
-            st.max[r][h] = top;
+            const float before = st.max[r][h], base = row_base(top[r][h], scale);
+            const float alpha = exponential(fabsf(base) > FAR ? (before - top[r][h]) * scale
+                                                              : __fmul_rn(before, scale) - base);
+            st.max[r][h] = top[r][h];
+            st.sum[r][h] *= alpha;
 #pragma unroll
             for (int j = 0; j < V_TILES; j++) {
                 st.o[r][j][2 * h] *= alpha;
@@ -252,9 +203,61 @@ ATTN_DEVICE void soften(state &st, float s[ROW_TILES][KEY_TILES][4], float scale
         }
 }
 
-ATTN_DEVICE void weigh(state &st, const float p[ROW_TILES][KEY_TILES][4], const unsigned char *v) {
+// Brings the maxima, and with them O and the sums, up to this tile's scores. The weight of a score
+// is 2^(scale s - base): one FMA. The rounding of base = scale max is common to the row and cancels
+// up to FAR; beyond, it would come near 1: there s - max is taken here, and base is 0.
+ATTN_DEVICE void soften(state &st, float s[ROW_TILES][KEY_TILES][4], float base[ROW_TILES][2],
+                        float scale) {
+    const int row = threadIdx.x / 32 * 16 * ROW_TILES + threadIdx.x % 32 / 4;
+    float top[ROW_TILES][2];
+    bool grown = false, far = false;
+#pragma unroll
+    for (int r = 0; r < ROW_TILES; r++)
+#pragma unroll
+        for (int h = 0; h < 2; h++) {
+            top[r][h] = st.max[r][h];
+#pragma unroll
+            for (int j = 0; j < KEY_TILES; j++)
+                top[r][h] = fmaxf(top[r][h], fmaxf(s[r][j][2 * h], s[r][j][2 * h + 1]));
+        }
+#pragma unroll
+    for (int r = 0; r < ROW_TILES; r++)
+#pragma unroll
+        for (int h = 0; h < 2; h++) {
+            top[r][h] = row_max(top[r][h], row + 16 * r + 8 * h);
+            // A row that has seen no key has -inf - -inf = NaN here, which has not grown.
+            grown |= (top[r][h] - st.max[r][h]) * scale > LAZY;
+        }
+    if (__any_sync(0xffffffffu, grown))
+        rescale(st, top, scale);
+#pragma unroll
+    for (int r = 0; r < ROW_TILES; r++)
+#pragma unroll
+        for (int h = 0; h < 2; h++) {
+            base[r][h] = row_base(st.max[r][h], scale);
+            far |= fabsf(base[r][h]) > FAR;
+        }
+    if (__any_sync(0xffffffffu, far)) {
+#pragma unroll
+        for (int r = 0; r < ROW_TILES; r++)
+#pragma unroll
+            for (int h = 0; h < 2; h++)
+                if (fabsf(base[r][h]) > FAR) {
+                    base[r][h] = 0.0f;
+#pragma unroll
+                    for (int j = 0; j < KEY_TILES; j++)
+#pragma unroll
+                        for (int e = 2 * h; e < 2 * h + 2; e++)
+                            s[r][j][e] -= st.max[r][h];
+                }
+    }
+}
+
+// Scores to weights, 16 keys at a time, between the products with V that hide their cost.
+ATTN_DEVICE void weigh(state &st, const float s[ROW_TILES][KEY_TILES][4],
+                       const float base[ROW_TILES][2], float scale, const unsigned char *v) {
     const int lane = threadIdx.x % 32;
-    const attn_u32 base = attn_shared_address(v);
+    const attn_u32 from = attn_address(v, v_tile::at(lane % 16, lane / 16));
 #pragma unroll
     for (int step = 0; step < BLOCK_N / 16; step++) {
         attn_u32 a[ROW_TILES][4];
@@ -262,18 +265,22 @@ ATTN_DEVICE void weigh(state &st, const float p[ROW_TILES][KEY_TILES][4], const 
         for (int r = 0; r < ROW_TILES; r++)
 #pragma unroll
             for (int e = 0; e < 4; e++) {
-                const float *pair = &p[r][2 * step + e / 2][e % 2 * 2];
-                a[r][e] = attn_pack2<BF16>(pair[0], pair[1]);
+                const int h = e % 2;
+                const float *pair = &s[r][2 * step + e / 2][2 * h];
+                const float low = exponential(pair[0] * scale - base[r][h]);
+                const float high = exponential(pair[1] * scale - base[r][h]);
+                st.sum[r][h] += low + high;
+                a[r][e] = attn_pack2<BF16>(low, high);
             }
 #pragma unroll
         for (int j = 0; j < V_TILES; j += 2) {
             attn_u32 b[4]; // two n-tiles: columns 8j.., 8j+8..
-            attn_ldmatrix4_transposed(b, base + v_tile::at(16 * step + lane % 16, j + lane / 16));
+            attn_ldmatrix4_transposed(b, v_tile::along(from, j) + 16 * step * v_tile::PITCH);
 #pragma unroll
             for (int r = 0; r < ROW_TILES; r++) {
-                attn_mma<BF16>(st.o[r][j], a[r], b[0], b[1]);
+                attn_mma<BF16>(st.o[r][j], a[r], b[0], b[1], false);
                 if (j + 1 < V_TILES)
-                    attn_mma<BF16>(st.o[r][j + 1], a[r], b[2], b[3]);
+                    attn_mma<BF16>(st.o[r][j + 1], a[r], b[2], b[3], false);
             }
         }
     }
@@ -287,80 +294,84 @@ ATTN_DEVICE void load_v(const job &w, int n) {
     copy_tile<BLOCK_N, DV, v_tile>(v_buffer(n), w.v, w.v_stride, n * BLOCK_N, w.seq_kv);
 }
 
-ATTN_DEVICE void attend_scores(const job &w, state &st, float s[ROW_TILES][KEY_TILES][4], int n) {
-    const int first = n * BLOCK_N, last = first + BLOCK_N - 1;
-    bool all = last < w.seq_kv;
-    if constexpr (MASKED)
-        all = all && first >= w.last_row + w.left && last <= w.first_row + w.right;
-    if (!all)
-        mask(w, s, first);
-    soften(st, s, w.scale);
+// Whether this warp's rows see any key of the tile, and whether they see all.
+ATTN_DEVICE bool sees_any(const job &w, int n) {
+    return !MASKED || (n * BLOCK_N <= w.last_row + w.right &&
+                       n * BLOCK_N + BLOCK_N - 1 >= w.first_row + w.left);
 }
 
-// One buffer each: V comes while the scores are computed, the next K while they are softened.
+ATTN_DEVICE bool sees_all(const job &w, int n) {
+    const int first = n * BLOCK_N, last = first + BLOCK_N - 1;
+    return last < w.seq_kv &&
+           (!MASKED || (first >= w.last_row + w.left && last <= w.first_row + w.right));
+}
+
+ATTN_DEVICE void attend(const job &w, state &st, float s[ROW_TILES][KEY_TILES][4], int n) {
+    float base[ROW_TILES][2];
+    if (!sees_all(w, n))
+        mask(w, s, n * BLOCK_N);
+    soften(st, s, base, w.scale);
+    weigh(st, s, base, w.scale, v_buffer(n));
+}
+
+// One buffer each: V comes while the scores are computed, the next K while V is used.
 ATTN_DEVICE void walk_single(const job &w, state &st, int begin, int end) {
     for (int n = begin; n < end; n++) {
         float s[ROW_TILES][KEY_TILES][4];
         wait<0>();
         load_v(w, n);
         commit();
-        score(st, s, k_buffer(n));
-        __syncthreads();
+        if (sees_any(w, n))
+            score(st, s, k_buffer(n));
+        wait<0>();
         if (n + 1 < end)
             load_k(w, n + 1);
         commit();
-        attend_scores(w, st, s, n);
-        wait<1>();
-        weigh(st, s, v_buffer(n));
+        if (sees_any(w, n))
+            attend(w, st, s, n);
     }
 }
 
-// Several: tile n + STAGES - 1 is on its way while tile n is worked on. K and V are groups of their
-// own, and there is a group for each even past the end, so that the counts stay the same.
+// Several: tile n + STAGES - 1 is on its way while tile n is worked on. There is a group even past
+// the end, so that the counts stay the same.
 ATTN_DEVICE void fetch(const job &w, int n, int end) {
-    if (n < end)
+    if (n < end) {
         load_k(w, n);
-    commit();
-    if (n < end)
         load_v(w, n);
+    }
     commit();
 }
 
 ATTN_DEVICE void walk_staged(const job &w, state &st, int begin, int end) {
     for (int n = begin; n < end; n++) {
-        float s[ROW_TILES][KEY_TILES][4];
-        wait<2 * (STAGES - 1) - 1>();
+        wait<STAGES - 2>();
         fetch(w, n + STAGES - 1, end);
-        score(st, s, k_buffer(n));
-        attend_scores(w, st, s, n);
-        wait<2 * (STAGES - 1)>();
-        weigh(st, s, v_buffer(n));
+        if (sees_any(w, n)) {
+            float s[ROW_TILES][KEY_TILES][4];
+            score(st, s, k_buffer(n));
+            attend(w, st, s, n);
+        }
     }
 }
 
 // Q is in shared memory when this returns. A negative scale changes its sign there, so that the
 // largest score is always the largest exponent.
 ATTN_DEVICE void finish_q(state &st, bool negate) {
-    if constexpr (STAGES > 1)
-        wait<2 * (STAGES - 1)>();
-    else
-        wait<1>();
+    wait<STAGES == 1 ? 1 : STAGES - 1>();
     if (negate) {
         for (int i = threadIdx.x; i < Q_BYTES / 4; i += THREADS)
             ((attn_u32 *)shared)[i] ^= 0x80008000u;
         __syncthreads();
     }
     if constexpr (Q_REGISTERS) {
+        const attn_u32 from = q_address();
 #pragma unroll
-        for (int r = 0; r < ROW_TILES; r++)
-#pragma unroll
-            for (int step = 0; step < DK / 16; step++)
-                load_q(st.q[r][step], r, step);
+        for (int step = 0; step < DK / 16; step++)
+            load_q(st.q[step], from, step);
     }
 }
 
-ATTN_DEVICE void store_pair(attn_half *o, float low, float high) {
-    const attn_u32 bits = attn_pack2<BF16>(low, high);
+ATTN_DEVICE void store_pair(attn_half *o, attn_u32 bits) {
     if constexpr (PAIRED) {
         *(attn_u32 *)o = bits;
     } else {
@@ -369,42 +380,74 @@ ATTN_DEVICE void store_pair(attn_half *o, float low, float high) {
     }
 }
 
-ATTN_DEVICE void store(const attn_forward_args &a, const state &st, int row, attn_half *o,
+// Copies this warp's rows from where it had Q, 16 bytes a lane.
+ATTN_DEVICE void store_staged(const attn_forward_args &a, const unsigned char *tile, int first_row,
+                              attn_half *o) {
+    __syncwarp();
+#pragma unroll
+    for (int i = threadIdx.x % 32; i < 2 * ROW_TILES * DV; i += 32) {
+        const int row = i / (DV / 8), piece = i % (DV / 8);
+        if (first_row + row < a.seq_q)
+            *(uint4 *)(o + (first_row + row) * a.o_stride[2] + 8 * piece) =
+                *(const uint4 *)(tile + v_tile::at(row, piece));
+    }
+}
+
+ATTN_DEVICE void store(const attn_forward_args &a, const state &st, int first_row, attn_half *o,
                        float *lse, float scale) {
     const int lane = threadIdx.x % 32;
+    unsigned char *tile = shared + threadIdx.x / 32 * 16 * ROW_TILES * q_tile::PITCH;
 #pragma unroll
     for (int r = 0; r < ROW_TILES; r++)
 #pragma unroll
         for (int h = 0; h < 2; h++) {
-            const int i = row + 16 * r + 8 * h;
+            const int row = 16 * r + 8 * h + lane / 4;
             float sum = st.sum[r][h];
             sum += __shfl_xor_sync(0xffffffffu, sum, 1);
             sum += __shfl_xor_sync(0xffffffffu, sum, 2);
-            if (i >= a.seq_q)
+            if (!STAGED && first_row + row >= a.seq_q)
                 continue;
             const float factor = sum == 0.0f ? 0.0f : 1.0f / sum; // 0: the row saw no key
 #pragma unroll
-            for (int j = 0; j < V_TILES; j++)
-                store_pair(o + i * a.o_stride[2] + 8 * j + 2 * (lane % 4),
-                           st.o[r][j][2 * h] * factor, st.o[r][j][2 * h + 1] * factor);
-            if (LSE && lane % 4 == 0) {
+            for (int j = 0; j < V_TILES; j++) {
+                const attn_u32 bits =
+                    attn_pack2<BF16>(st.o[r][j][2 * h] * factor, st.o[r][j][2 * h + 1] * factor);
+                if constexpr (STAGED)
+                    ((attn_u32 *)(tile + v_tile::at(row, j)))[lane % 4] = bits;
+                else
+                    store_pair(o + (first_row + row) * a.o_stride[2] + 8 * j + 2 * (lane % 4),
+                               bits);
+            }
+            if (LSE && lane % 4 == 0 && first_row + row < a.seq_q) {
                 const float ln2 = 0.69314718f, top = st.max[r][h] * scale;
                 const float value = EXP2 ? (top + attn_log2(sum)) * ln2 : top + logf(sum);
-                lse[i] = sum == 0.0f ? -attn_infinity() : value;
+                lse[first_row + row] = sum == 0.0f ? -attn_infinity() : value;
             }
         }
+    if constexpr (STAGED)
+        store_staged(a, tile, first_row, o);
+}
+
+// Heads whose K and V stay in the cache together: whole groups, 32 MB.
+ATTN_DEVICE int section(const attn_forward_args &a) {
+    const attn_i64 bytes = 2 * (attn_i64)(D + DV) * max(a.seq_kv, 1);
+    return a.group * (int)max((attn_i64)1, (32 << 20) / bytes);
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS, $(MIN_BLOCKS))
     $(KERNEL)(const __grid_constant__ attn_forward_args a) {
     const int heads = a.batch * a.heads_q, index = blockIdx.x;
-    const int tile = LONGEST_FIRST ? a.tiles - 1 - index / heads : index % a.tiles;
-    const int head = LONGEST_FIRST ? index % heads : index / a.tiles;
+    int tile = index % a.tiles, head = index / a.tiles;
+    if constexpr (!IN_ROW) {
+        const int first = SECTIONS ? head / section(a) * section(a) : 0;
+        const int count = SECTIONS ? min(section(a), heads - first) : heads;
+        tile = a.tiles - 1 - (index - first * a.tiles) / count;
+        head = first + (index - first * a.tiles) % count;
+    }
     const int b = head / a.heads_q, h = head % a.heads_q, kv = h / a.group;
     const int first_row = tile * BLOCK_M, last_row = min(first_row + BLOCK_M, a.seq_q) - 1;
-    const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+    const int warp = threadIdx.x / 32;
     const attn_half *q = (const attn_half *)a.q + b * a.q_stride[0] + h * a.q_stride[1];
-    attn_half *o = (attn_half *)a.o + b * a.o_stride[0] + h * a.o_stride[1];
 
     // A scale of 0 would make NaN of a masked score's -inf; one this small makes all weights equal.
     const float asked = EXP2 ? a.scale_log2 : a.scale;
@@ -414,11 +457,10 @@ extern "C" __global__ void __launch_bounds__(THREADS, $(MIN_BLOCKS))
     w.k_stride = a.k_stride[2];
     w.v_stride = a.v_stride[2];
     w.seq_kv = a.seq_kv;
-    w.row = first_row + warp * 16 * ROW_TILES + lane / 4;
     w.left = a.mask_offset - a.mask_left;
     w.right = a.mask_offset + a.mask_right;
-    w.first_row = first_row;
-    w.last_row = last_row;
+    w.first_row = first_row + warp * 16 * ROW_TILES;
+    w.last_row = w.first_row + 16 * ROW_TILES - 1;
     w.scale = asked == 0.0f ? 1.17549435e-38f : fabsf(asked);
 
     int begin = 0, end = (a.seq_kv + BLOCK_N - 1) / BLOCK_N; // tiles of keys that any row sees
@@ -427,17 +469,10 @@ extern "C" __global__ void __launch_bounds__(THREADS, $(MIN_BLOCKS))
         end = (max(0, min(a.seq_kv, last_row + w.right + 1)) + BLOCK_N - 1) / BLOCK_N;
     }
 
-    state st;
+    state st = {};
 #pragma unroll
     for (int r = 0; r < ROW_TILES; r++)
-#pragma unroll
-        for (int half = 0; half < 2; half++) {
-            st.max[r][half] = -attn_infinity();
-            st.sum[r][half] = 0.0f;
-#pragma unroll
-            for (int j = 0; j < V_TILES; j++)
-                st.o[r][j][2 * half] = st.o[r][j][2 * half + 1] = 0.0f;
-        }
+        st.max[r][0] = st.max[r][1] = -attn_infinity();
 
     if (begin < end) {
         copy_tile<BLOCK_M, D, q_tile>(shared, q, a.q_stride[2], first_row, a.seq_q);
@@ -456,5 +491,6 @@ extern "C" __global__ void __launch_bounds__(THREADS, $(MIN_BLOCKS))
         else
             walk_staged(w, st, begin, end);
     }
-    store(a, st, w.row, o, LSE ? a.lse + (attn_i64)head * a.seq_q : nullptr, w.scale);
+    attn_half *o = (attn_half *)a.o + b * a.o_stride[0] + h * a.o_stride[1];
+    store(a, st, w.first_row, o, LSE ? a.lse + (attn_i64)head * a.seq_q : nullptr, w.scale);
 }

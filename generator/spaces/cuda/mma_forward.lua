@@ -14,7 +14,7 @@ return family {
   end,
 
   params = {
-    { "BLOCK_M", { 16, 32, 64, 128 }, "query rows of a block" },
+    { "BLOCK_M", { 16, 32, 64, 128, 256 }, "query rows of a block" },
     { "WARPS", { 1, 2, 4, 8 }, "warps of a block; each owns 16 or 32 query rows" },
     { "BLOCK_N", { 16, 32, 48, 64, 96, 128 }, "keys of a tile" },
     { "STAGES", { 1, 2, 3 }, "buffers of K and V in shared memory" },
@@ -24,15 +24,19 @@ return family {
     { "COPY", { "async", "plain" }, "cp.async, or loads and stores" },
     { "EXP", { "exp2", "expf" }, "2^x with log2(e) folded into the scale, or expf" },
     { "REDUCE", { "shuffle", "shared" }, "a row's maximum by warp shuffles or shared memory" },
-    { "STORE", { "paired", "scalar" }, "16-bit outputs in pairs or one by one" },
-    { "ORDER", { "longest_first", "row" }, "order of the query tiles" },
+    { "STORE", { "paired", "staged", "scalar" },
+      "16-bit outputs in pairs, in eights by way of shared memory, or one by one" },
+    { "ORDER", { "longest_first", "sections", "row" },
+      "query tiles: long ones first, of all heads or of 32 MB of K and V, or as they come" },
+    { "LAZY", { 0, 8 }, "rescale when a row's maximum grew by more than this, in the exponent" },
     { "MIN_BLOCKS", { 1, 2, 3, 4 }, "blocks a multiprocessor that the registers must allow" },
   },
 
   core = {
     BLOCK_M = { 32, 64, 128 }, WARPS = { 2, 4, 8 }, BLOCK_N = { 32, 64, 128 }, PAD = { 0, 8 },
     COPY = { "async", "plain" }, EXP = { "exp2" }, REDUCE = { "shuffle" },
-    STORE = { "paired", "scalar" }, ORDER = { "longest_first" }, MIN_BLOCKS = { 1, 2 },
+    STORE = { "paired", "staged", "scalar" }, ORDER = { "sections" }, LAZY = { 8 },
+    MIN_BLOCKS = { 1, 2 },
   },
 
   derive = function(c, p)
@@ -69,6 +73,8 @@ return family {
       function(c, p) return p.alignment == "a16" or c.COPY == "plain" end },
     { "pairs need 4-byte rows", { "STORE" },
       function(c, p) return p.alignment == "a16" or c.STORE == "scalar" end },
+    { "staged outputs lie where Q was", { "STORE" },
+      function(c, p) return c.STORE ~= "staged" or p.head_dim_v <= p.head_dim end },
     { "only copies in the background use several buffers", { "STAGES", "COPY" },
       function(c) return c.COPY == "async" or c.STAGES <= 2 end },
     { "tiles fit in shared memory",
@@ -89,14 +95,19 @@ return family {
   end,
 
   defaults = function(p, dev)
-    local aligned, wide = p.alignment == "a16", math.max(p.head_dim, p.head_dim_v) > 128
+    local aligned, widest = p.alignment == "a16", math.max(p.head_dim, p.head_dim_v)
     local swizzle = p.head_dim % 64 == 0 and p.head_dim_v % 64 == 0
+    local rows, keys = widest > 128 and 64 or 128, widest <= 64 and 128 or 64
+    local pad = swizzle and 0 or 8
+    local pitch = 2 * (round_up(p.head_dim, 16) + pad)
+    local pitch_v = 2 * (round_up(p.head_dim_v, 16) + pad)
+    local twice = aligned and widest <= 128
+      and rows * pitch + 2 * keys * (pitch + pitch_v) <= dev.smem_optin
     return {
-      BLOCK_M = 64, WARPS = 4, BLOCK_N = wide and 32 or 64, STAGES = 1,
-      Q_REGISTERS = not wide, SWIZZLE = swizzle, PAD = swizzle and 0 or 8,
+      BLOCK_M = rows, WARPS = 4, BLOCK_N = keys, STAGES = twice and 2 or 1,
+      Q_REGISTERS = false, SWIZZLE = swizzle, PAD = pad,
       COPY = aligned and "async" or "plain", EXP = "exp2", REDUCE = "shuffle",
-      STORE = aligned and "paired" or "scalar", MIN_BLOCKS = 1,
-      ORDER = "longest_first",
+      STORE = aligned and "paired" or "scalar", ORDER = "sections", LAZY = 8, MIN_BLOCKS = 1,
     }
   end,
 }
