@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "cmd.h"
@@ -133,17 +134,24 @@ attn_status attn_cli_winner(const attn_cli *cli, const attn_problem *problem,
     return ATTN_OK;
 }
 
+/* A device, a pipe or a link is written to: giving another file its name would replace it. */
+static bool is_special(const char *name) {
+    struct stat st;
+    return lstat(name, &st) == 0 && !S_ISREG(st.st_mode);
+}
+
 int attn_cli_write(attn_cli *cli, const attn_str *text) {
     const char *name = cli->args.output;
     attn_str part = ATTN_STR_INIT; /* beside the file, so that the name appears with all of it */
-    attn_str_append_f(&part, "%s.part", name);
+    bool direct = is_special(name);
+    attn_str_append_f(&part, direct ? "%s" : "%s.part", name);
     FILE *file = part.failed || text->failed ? NULL : fopen(part.data, "w");
     bool good = file && fwrite(attn_str_text(text), 1, text->size, file) == text->size;
     good = file && fclose(file) == 0 && good;
-    good = good && rename(part.data, name) == 0;
+    good = good && (direct || rename(part.data, name) == 0);
     if (!good) {
         attn_say("cannot write %s: %s", name, strerror(errno));
-        if (file)
+        if (file && !direct)
             (void)unlink(part.data);
     }
     attn_str_free(&part);

@@ -1,0 +1,17 @@
+# -o FILE: a plain file is replaced as a whole; a device, a pipe or a link is written to, and stays.
+problem=fwd:f32:b1:h1:s64:d64
+attntune show simd_forward $problem -o file.c && grep -c '^// config ' file.c
+ln -s file.c link.c
+attntune show simd_forward $problem -o link.c && readlink link.c && cmp file.c link.c
+mkfifo pipe
+grep -c '^// config ' <pipe &
+attntune show simd_forward $problem -o pipe
+wait
+[ -p pipe ] || echo "the pipe is gone"
+mkdir folder
+try attntune show simd_forward $problem -o folder
+try attntune show simd_forward $problem -o none/file.c
+ln -s /dev/full full
+try attntune show simd_forward $problem -o full
+[ -c /dev/full ] && readlink full
+ls
