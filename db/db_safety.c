@@ -63,11 +63,12 @@ attn_status attn_db_make_folder(const char *path, attn_error *err) {
         return attn_fail_nomem(err);
     for (char *at = copy; status == ATTN_OK && (at = strchr(at + 1, '/'));) {
         *at = '\0';
-        if (mkdir(copy, 0700) != 0 && errno != EEXIST && access(copy, F_OK) != 0)
+        int reason = mkdir(copy, 0700) == 0 ? 0 : errno;
+        if (reason && reason != EEXIST && access(copy, F_OK) != 0)
             status = attn_fail(err, ATTN_ERR_IO,
                                "database %s: the folder %s cannot be made: %s; name another file "
                                "with --db or ATTNTUNE_DB",
-                               path, copy, strerror(errno));
+                               path, copy, strerror(reason));
         *at = '/';
     }
     free(copy);

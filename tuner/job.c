@@ -150,6 +150,8 @@ static attn_status explain(attn_job *job, attn_error *err) {
         return ATTN_OK;
     if (job->signal)
         attn_str_append(&text, "interrupted before any variant was measured");
+    else if (s->tried == 0 && attn_job_missing(job))
+        attn_str_append(&text, attn_job_missing(job));
     else if (s->tried == 0)
         attn_str_append(&text, "the budget ended before any variant was measured");
     else
@@ -174,9 +176,9 @@ static void count_shares(attn_job *job) {
 
 /* Errors of the problem's or the device's are told, and do not stop the run. */
 static attn_status contain(attn_job *job, attn_status status, attn_error *err) {
-    static const attn_status contained[] = {ATTN_ERR_NOT_ACCEPTED, ATTN_ERR_UNSUPPORTED,
-                                            ATTN_ERR_TEMPLATE,     ATTN_ERR_INVALID,
-                                            ATTN_ERR_DEVICE,       ATTN_ERR_INTERNAL};
+    static const attn_status contained[] = {
+        ATTN_ERR_NOT_ACCEPTED, ATTN_ERR_UNSUPPORTED, ATTN_ERR_TEMPLATE, ATTN_ERR_INVALID,
+        ATTN_ERR_DEVICE,       ATTN_ERR_INTERNAL,    ATTN_ERR_NO_TOOL};
     for (size_t i = 0; i < sizeof contained / sizeof contained[0]; i++) {
         if (status != contained[i])
             continue;

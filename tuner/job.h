@@ -87,6 +87,7 @@ typedef struct attn_job {
     attn_hash *lost;   /* variants that a session died over */
     size_t lost_count;
     attn_toolchain *toolchains;
+    size_t unbuildable; /* points whose compiler is not here */
 
     attn_candidate *on_way;
     size_t on_way_count;
@@ -164,6 +165,9 @@ attn_status attn_candidate_repeat(attn_job *job, attn_candidate *candidate, attn
 
 /* Takes it off the way and frees it; a claim is given back. */
 attn_status attn_candidate_drop(attn_job *job, attn_candidate *candidate, attn_error *err);
+
+/* Why no compiler is here for any point rendered so far; NULL: there is one, or no point. */
+const char *attn_job_missing(const attn_job *job);
 
 void attn_job_free_toolchains(attn_job *job);
 void attn_trial_result_init(attn_trial_result *result);

@@ -6,6 +6,9 @@
 
 #include "job.h"
 
+/* More points than any core has: if no compiler is here for all of these, there is none. */
+enum { UNBUILDABLE_MAX = 4096 };
+
 /*-*** Toolchains ************************************************/
 
 /* Identity and target, asked for once for each language and options. */
@@ -13,6 +16,7 @@ struct attn_toolchain {
     attn_toolchain *next;
     char *language, *options;
     char *identity; /* NULL: it is not there */
+    char *missing;  /* why it is not */
     char *target;
 };
 
@@ -20,6 +24,7 @@ static void free_toolchain(attn_toolchain *t) {
     free(t->language);
     free(t->options);
     free(t->identity);
+    free(t->missing);
     free(t->target);
     free(t);
 }
@@ -63,16 +68,29 @@ static attn_status ask_toolchain(attn_job *job, const attn_variant *variant, att
     if (status == ATTN_OK) {
         t->identity = attn_str_take(&identity);
         t->target = attn_str_take(&target);
+    } else {
+        t->missing = strdup(failure.line);
     }
     attn_str_free(&identity);
     attn_str_free(&target);
-    if (!t->language || !t->options || (status == ATTN_OK && (!t->identity || !t->target))) {
+    bool whole = t->missing || (t->identity && t->target);
+    if (!t->language || !t->options || !whole) {
         free_toolchain(t);
         return attn_fail_nomem(err);
     }
     t->next = job->toolchains;
     job->toolchains = t;
     return ATTN_OK;
+}
+
+const char *attn_job_missing(const attn_job *job) {
+    const char *missing = NULL;
+    for (const attn_toolchain *t = job->toolchains; t; t = t->next) {
+        if (t->identity)
+            return NULL;
+        missing = t->missing;
+    }
+    return missing;
 }
 
 /*-*** Making one ************************************************/
@@ -102,8 +120,11 @@ static attn_status identify(attn_job *job, attn_candidate *c, attn_error *err) {
     if (!known_toolchain(job, &c->variant))
         ATTN_TRY(ask_toolchain(job, &c->variant, err));
     const attn_toolchain *toolchain = known_toolchain(job, &c->variant);
-    if (!toolchain || !toolchain->identity)
-        return attn_fail(err, ATTN_ERR_NOT_FOUND, "its compiler is not here");
+    if (!toolchain || !toolchain->identity) {
+        bool hopeless = ++job->unbuildable >= UNBUILDABLE_MAX && attn_job_missing(job);
+        return hopeless ? attn_fail(err, ATTN_ERR_NO_TOOL, "%s", attn_job_missing(job))
+                        : attn_fail(err, ATTN_ERR_NOT_FOUND, "its compiler is not here");
+    }
     c->toolchain = toolchain->identity;
     c->target = strdup(toolchain->target);
     if (!c->target)
