@@ -8,6 +8,7 @@
 #include "cmd_build.h"
 #include "cmd_run.h"
 #include "lab.h"
+#include "proto.h"
 #include "stop.h"
 
 enum { ENTRIES_MAX = 32, ROUNDS = 15 };
@@ -310,6 +311,9 @@ static int check_configs(attn_cli *cli) {
 int attn_cmd_bench(attn_cli *cli) {
     attn_error err = ATTN_ERROR_INIT;
     bool absent = false;
+    if (cli->args.rounds > ATTN_ROUNDS_MAX)
+        return attn_misuse("--rounds takes a whole number from 1 to %d, not %d", ATTN_ROUNDS_MAX,
+                           cli->args.rounds);
     ATTN_STEP(attn_cli_gen(cli));
     ATTN_STEP(attn_cli_problems(cli, cli->args.word, cli->args.words));
     ATTN_STEP(attn_cli_only_family(cli));

@@ -14,7 +14,8 @@ enum {
     ATTN_MESSAGE_MAX = 256 << 20,  /* bytes of one body */
     ATTN_WORKER_FD = 3,            /* the worker's end */
     ATTN_PULSE_FD = 4,             /* its pulse */
-    ATTN_SLOTS = 64                /* kernels that a worker may hold */
+    ATTN_SLOTS = 64,               /* kernels that a worker may hold */
+    ATTN_ROUNDS_MAX = 1000         /* of one request */
 };
 
 /* What a worker is at, in memory that it shares with its parent: the parent looks now and then and

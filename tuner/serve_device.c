@@ -206,7 +206,7 @@ attn_status attn_serve_rounds(attn_server *server, attn_fields *fields, attn_str
     uint32_t rounds = attn_get_u32(fields);
     double *ns = NULL;
     attn_status status = get_timed(server, fields, &timed, &count, err);
-    if (status == ATTN_OK && (rounds == 0 || rounds > 1000))
+    if (status == ATTN_OK && (rounds == 0 || rounds > ATTN_ROUNDS_MAX))
         status = attn_fail(err, ATTN_ERR_INTERNAL, "%u rounds", rounds);
     if (status == ATTN_OK && !(ns = calloc(count * rounds + 1, sizeof *ns)))
         status = attn_fail_nomem(err);

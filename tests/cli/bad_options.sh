@@ -23,6 +23,7 @@ try attntune tune --seed 1.5
 try attntune tune --threads 0
 try attntune tune --threads 2.0
 try attntune tune --threads 9999999999
+try attntune bench fwd:f32:b1:h1:s64:d64 --rounds 1001
 try attntune tune --jobs many
 try attntune tune --mode warm
 try attntune tune --format cvs
