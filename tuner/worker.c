@@ -10,6 +10,7 @@
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "resident.h"
@@ -184,6 +185,18 @@ static void last_error_line(const attn_worker *worker, char *line, size_t size) 
     (void)snprintf(line, size, "%s%.*s", found.n ? ": " : "", (int)found.n, found.from);
 }
 
+/* Does a worker that we no longer hear of end by itself? If not, that it is killed is our doing. */
+static bool ends(pid_t pid) {
+    const struct timespec pause = {0, 5000000};
+    for (int i = 0; i < 40; i++) {
+        siginfo_t info = {.si_pid = 0};
+        if (waitid(P_PID, (id_t)pid, &info, WEXITED | WNOHANG | WNOWAIT) != 0 || info.si_pid == pid)
+            return true;
+        nanosleep(&pause, NULL);
+    }
+    return false;
+}
+
 static attn_worker_event lose(attn_worker *worker, attn_loss *loss, attn_outcome outcome,
                               const char *line) {
     char said[200];
@@ -191,6 +204,8 @@ static attn_worker_event lose(attn_worker *worker, attn_loss *loss, attn_outcome
     loss->launching =
         worker->pulse->kind == ATTN_STEP_LAUNCH || worker->pulse->kind == ATTN_STEP_SAMPLING;
     last_error_line(worker, said, sizeof said);
+    if (!line && !ends(worker->pid))
+        line = "the worker has closed its connection";
     int state = finish(worker);
     loss->outcome = outcome;
     if (line) {

@@ -3,7 +3,7 @@
 . "$(dirname "$0")/common.sh"
 
 want="ok=ok late_ok=ok wild=crash guard=wrong input=wrong loop=timeout memory=oom last_row=wrong
-    lse=wrong illegal=crash end=crash compile_error=compile_error compile_hang=timeout"
+    lse=wrong illegal=crash end=crash deaf=crash compile_error=compile_error compile_hang=timeout"
 mkdir -p my/spaces/cpu my/templates/cpu
 cat >my/spaces/cpu/planted.lua <<LUA
 return family {
@@ -32,6 +32,11 @@ cat >faults <<'C'
     __builtin_trap();
     //@ elseif WHAT == "end" then
     _Exit(0);
+    //@ elseif WHAT == "deaf" then
+    for (int fd = 3; fd < 100; fd++)
+        close(fd);
+    for (;;)
+        pause();
     //@ elseif WHAT == "compile_error" then
     return not_declared;
     //@ elseif WHAT == "compile_hang" then
@@ -48,7 +53,7 @@ cat >rows <<'C'
 C
 sed -e 's/ROWS = \$(ROWS), LANES = \$(LANES)/ROWS = 4, LANES = 1/' -e 's/for lane = 0, LANES - 1 do/for lane = 0, 0 do/' \
     -e '/(void)worker;/r faults' -e '/^        row(a, batch/r rows' \
-    -e 's/^#include <math.h>/&\n#include <stdlib.h>\n#include <string.h>/' \
+    -e 's/^#include <math.h>/&\n#include <stdlib.h>\n#include <string.h>\n#include <unistd.h>/' \
     "$toy/templates/cpu/toy_forward.c" >my/templates/cpu/planted.c
 cat >compiler <<SH
 #!/bin/sh
