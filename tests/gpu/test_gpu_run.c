@@ -113,7 +113,7 @@ static void test_many_rows(void) {
                 CHECK_EQ_INT(proof.inputs.host.o_stride[2], COLUMNS);
     if (good &&
         (rig.cuda->mem_alloc(&q, PERIODS * part) || rig.cuda->mem_alloc(&o, PERIODS * part) ||
-         rig.cuda->mem_alloc(&lse, PERIODS * 4 * (size_t)PERIOD))) {
+         rig.cuda->mem_alloc(&lse, (size_t)PERIODS * 4 * PERIOD))) {
         printf("not run: 16.8 million query rows: the GPU has no 9 GB of memory\n");
         good = false;
     }

@@ -29,6 +29,7 @@ static cpu_variant *variant_for(subject *s, const attn_problem *p) {
     cpu_variant *v = &s->variant[s->classes];
     memcpy(s->class_text[s->classes++], text, sizeof text);
     attn_status st = ATTN_OK;
+    v->backend = &attn_backend_cpu;
     if (s->family)
         st = cpu_variant_make(&host, s->family, p, "", v, &err);
     else

@@ -42,6 +42,9 @@ return family {
     c.MASKED = p.mask ~= "none"
     c.LSE = p.lse
     c.REGISTERS = REGISTERS[c.CONSUMERS .. "x" .. c.BLOCKS_PER_SM] or 0
+    -- What ptxas has for any one instruction, setmaxnreg or not (C7602 where it is too little).
+    c.ENTRY_REGISTERS = floor_div(65536, 1024 * (c.CONSUMERS + 1) * c.BLOCKS_PER_SM) * 8
+    c.PRODUCT_REGISTERS = 30 + math.max(floor_div(p.head_dim_v, 2), floor_div(c.BLOCK_N, 2))
     local chunks, v_chunks = ceil_div(p.head_dim, 64), ceil_div(p.head_dim_v, 64)
     -- scores, their 16-bit copy, and outputs, in registers of a thread
     c.TILE_REGISTERS = floor_div(3 * c.BLOCK_N, 4) + floor_div(p.head_dim_v, 2)
@@ -59,6 +62,9 @@ return family {
   require = {
     { "the blocks' registers fit a multiprocessor", { "CONSUMERS", "BLOCKS_PER_SM" },
       function(c) return c.REGISTERS > 0 end },
+    { "one product fits the registers a block is given at its start",
+      { "CONSUMERS", "BLOCKS_PER_SM", "BLOCK_N" },
+      function(c) return c.PRODUCT_REGISTERS <= c.ENTRY_REGISTERS end },
     { "tiles fit in shared memory", { "CONSUMERS", "BLOCKS_PER_SM", "BLOCK_N", "STAGES" },
       function(c) return c.FITS end },
     { "scores and outputs fit the registers",
