@@ -49,7 +49,7 @@ typedef struct attn_candidate {
     attn_trial_id id;          /* empty: not claimed (no database, or a finalist) */
     const attn_binary *binary; /* of the pool */
     uint32_t slot;
-    bool crashed; /* once, on a worker that others had used before it */
+    bool doubted; /* failed once, on a worker that others had used before it */
     attn_trial_result result;
 } attn_candidate;
 

@@ -99,13 +99,14 @@ static attn_status send_timing(attn_job *job, attn_message_type type, size_t mos
     return send(job->lane, type, &body, err);
 }
 
-/* The oldest one first: candidates are linked newest first. */
+/* The oldest one first (candidates are linked newest first), but before it the one that has been
+ * promised a fresh worker. */
 static attn_candidate *oldest(const attn_job *job, attn_stage stage, size_t *count) {
     attn_candidate *found = NULL;
     *count = 0;
     for (attn_candidate *c = job->on_way; c; c = c->next) {
         if (c->stage == stage) {
-            found = c;
+            found = found && found->doubted && !c->doubted ? found : c;
             (*count)++;
         }
     }
@@ -165,10 +166,20 @@ static void restart(attn_job *job) {
             c->stage = ATTN_BUILT;
 }
 
+/* A variant before it may have done the damage: it gets one chance on a fresh worker. */
+static bool gets_chance(attn_candidate *c, bool worn) {
+    if (!worn || c->doubted)
+        return false;
+    c->doubted = true;
+    c->stage = ATTN_BUILT;
+    return true;
+}
+
 static attn_status take_verdict(attn_job *job, attn_fields *fields, const attn_error *reply,
                                 attn_error *err) {
     attn_candidate *c = job->asked[0];
     attn_verdict verdict;
+    bool worn = job->worn;
     job->worn = true;
     job->losses = 0;
     note_duration(job, true);
@@ -182,6 +193,8 @@ static attn_status take_verdict(attn_job *job, attn_fields *fields, const attn_e
     c->result.error_max = verdict.error;
     if (!verdict.right) {
         restart(job); /* who knows where else it has written */
+        if (gets_chance(c, worn))
+            return ATTN_OK;
         return fail_candidate(job, c, ATTN_OUTCOME_WRONG, verdict.reason, err);
     }
     c->stage = ATTN_PROVED;
@@ -284,12 +297,8 @@ static attn_status take_loss(attn_job *job, attn_message_type request, const att
             return ATTN_OK;
         return attn_fail(err, ATTN_ERR_DEVICE, "%s", loss->line);
     }
-    /* A variant before it may have done the damage: it gets one chance on a fresh worker. */
-    if (loss->outcome == ATTN_OUTCOME_CRASH && worn && !c->crashed) {
-        c->crashed = true;
-        c->stage = ATTN_BUILT;
+    if (loss->outcome == ATTN_OUTCOME_CRASH && gets_chance(c, worn))
         return ATTN_OK;
-    }
     return fail_candidate(job, c, loss->outcome, loss->line, err);
 }
 

@@ -2,7 +2,7 @@
 # and those that are right are measured.
 . "$(dirname "$0")/common.sh"
 
-want="ok=ok late_ok=ok wild=crash guard=wrong input=wrong loop=timeout memory=oom last_row=wrong
+want="ok=ok spoil=ok late_ok=ok wild=crash guard=wrong input=wrong loop=timeout memory=oom last_row=wrong
     lse=wrong illegal=crash end=crash deaf=crash compile_error=compile_error compile_hang=timeout"
 mkdir -p my/spaces/cpu my/templates/cpu
 cat >my/spaces/cpu/planted.lua <<LUA
@@ -44,6 +44,13 @@ cat >faults <<'C'
     //@ end
 C
 cat >rows <<'C'
+    //@ if WHAT == "spoil" then -- passes, having written over the inputs of a proof that is done
+    static float *first;
+    if (!first)
+        first = (float *)(unsigned long)a->k;
+    else if (first != a->k)
+        *first = 1000;
+    //@ end
     //@ if WHAT == "last_row" then
     if (a->seq_q > 20 && tile == a->tiles - 1)
         ((float *)a->o)[batch * a->o_stride[0] + head * a->o_stride[1] + (a->seq_q - 1) * a->o_stride[2]] *= 1.01f;
@@ -75,5 +82,5 @@ for pair in $want; do
     got=$(grep "\"config\": \"WHAT=$what\"" rows.jsonl | sed 's/.*"outcome": "\([a-z_]*\)".*/\1/' | tr '\n' ' ')
     [ "$got" = "$outcome " ] || fail "$what: not one trial that is $outcome, but: $got"
 done
-grep -q 'WHAT=\(late_\)\?ok$' out || fail "no right variant has won: $(cat out)"
+grep -q 'WHAT=\(late_ok\|ok\|spoil\)$' out || fail "no right variant has won: $(cat out)"
 exit $bad

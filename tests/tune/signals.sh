@@ -5,6 +5,7 @@
 plant "$work/planted" 60 ok hang
 path=$work/planted
 for signal in INT:130 TERM:143; do
+    rm -f "$ATTNTUNE_DB"*
     # In a subshell that gives SIGINT back its meaning: a shell's background jobs ignore it.
     ( trap - INT; exec "$ATTNTUNE_FAKE" tune "$problem" --device fake --path "$path" --search random --budget 60s ) >out 2>err &
     pid=$!
