@@ -41,6 +41,8 @@ static const struct row {
     {1, 1, 1, 17, 1031, -1, 0, STD8, PADDED, ATTN_BHSD, NAN},
     {1, 1, 1, 17, 1031, 300, -1, STD8, AS_LAID, ATTN_BHSD, NAN},
     {1, 1, 1, 260, 5, 3, 2, STD8, AS_LAID, ATTN_BHSD, NAN},
+    /* A window wider than a tile, over several tiles of rows: its left edge cuts whole ones. */
+    {1, 1, 1, 300, 700, 250, 0, STD8, AS_LAID, ATTN_BHSD, NAN},
     /* Around the variant's own tile. */
     {1, 1, 1, TILE(-1), TILE(0), 9, 0, STD8, AS_LAID, ATTN_BHSD, NAN},
     {1, 2, 1, TILE(1), TILE(-1), 0, 9, STD8, PADDED, ATTN_BHSD, NAN},
