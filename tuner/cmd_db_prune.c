@@ -2,6 +2,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cmd_build.h"
 #include "cmd_db.h"
@@ -82,6 +83,16 @@ static attn_status count_only(attn_cli *cli, pruning *p, attn_error *err) {
     return ATTN_OK;
 }
 
+/* A database that is not there is not made: reading it says so. */
+static attn_db_mode mode_of(const attn_cli *cli) {
+    attn_error ignored = ATTN_ERROR_INIT;
+    char *path = NULL;
+    bool there =
+        attn_db_user_path(cli->args.db, &path, &ignored) == ATTN_OK && access(path, F_OK) == 0;
+    free(path);
+    return there && !cli->args.dry_run ? ATTN_DB_WRITE : ATTN_DB_READ;
+}
+
 int attn_cmd_db_prune(attn_cli *cli) {
     attn_error err = ATTN_ERROR_INIT;
     pruning p = {.cli = cli};
@@ -89,7 +100,7 @@ int attn_cmd_db_prune(attn_cli *cli) {
     attn_status status;
     ATTN_STEP(attn_cli_gen(cli));
     ATTN_STEP(attn_cli_devices(cli));
-    ATTN_STEP(attn_cli_db(cli, cli->args.dry_run ? ATTN_DB_READ : ATTN_DB_WRITE, NULL));
+    ATTN_STEP(attn_cli_db(cli, mode_of(cli), NULL));
     if (cli->args.dry_run)
         status = count_only(cli, &p, &err);
     else

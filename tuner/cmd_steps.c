@@ -204,8 +204,10 @@ static int add_lines(attn_cli *cli, char *text, const char *name) {
 static attn_status read_stdin(attn_str *text, attn_error *err) {
     char part[4096];
     size_t n;
-    while ((n = fread(part, 1, sizeof part, stdin)) > 0)
+    while (text->size <= ATTN_FILE_MAX && (n = fread(part, 1, sizeof part, stdin)) > 0)
         attn_str_append_bytes(text, part, n);
+    if (text->size > ATTN_FILE_MAX)
+        return attn_fail(err, ATTN_ERR_IO, "cannot read standard input: %s", strerror(EFBIG));
     if (ferror(stdin))
         return attn_fail(err, ATTN_ERR_IO, "standard input: %s", strerror(errno));
     return text->failed ? attn_fail_nomem(err) : ATTN_OK;

@@ -89,9 +89,9 @@ attn_status attn_str_read_file(attn_str *s, const char *path, attn_error *err) {
                          "cannot open %s: %s", path, strerror(errno));
     char block[16384];
     size_t n;
-    while ((n = fread(block, 1, sizeof block, file)) > 0)
+    while (s->size <= ATTN_FILE_MAX && (n = fread(block, 1, sizeof block, file)) > 0)
         attn_str_append_bytes(s, block, n);
-    int failed = ferror(file) ? errno : 0;
+    int failed = s->size > ATTN_FILE_MAX ? EFBIG : ferror(file) ? errno : 0;
     (void)fclose(file);
     if (failed)
         return attn_fail(err, ATTN_ERR_IO, "cannot read %s: %s", path, strerror(failed));

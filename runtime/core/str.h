@@ -30,6 +30,8 @@ void attn_str_clear(attn_str *s); /* keeps the memory */
 void attn_str_free(attn_str *s);  /* and makes it empty, ready for use */
 char *attn_str_take(attn_str *s); /* the caller frees it; NULL if failed; s is empty after */
 
+enum { ATTN_FILE_MAX = 256 << 20 }; /* bytes: what is longer has no end, as /dev/zero */
+
 /* Reads a whole file. ATTN_ERR_NOT_FOUND if it does not exist, else ATTN_ERR_IO. */
 attn_status attn_str_read_file(attn_str *s, const char *path, attn_error *err);
 

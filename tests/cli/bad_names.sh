@@ -24,6 +24,8 @@ try attntune verify $problem --device cpu:1
 try attntune devices --device nothing
 try attntune tune $problem --path /none/such
 try attntune db list --db none.db
+try attntune db prune --db none.db
+try attntune db import /dev/zero
 try attntune db check --db none.db
 try attntune db export --db none.db
 try attntune db import none.txt
