@@ -74,7 +74,22 @@ static attn_status render(struct maker *m, const char *family, const attn_proble
     return status;
 }
 
-/* A row whose binary is not stored: rendered and compiled again; says what has changed since. */
+static const char SOURCE_CHANGED[] = "source: the family's files have changed";
+
+/* What a rendered variant tells of its row: files that have changed may render to the same source,
+ * which is then not stale. */
+static void judge_rendered(const attn_db_row *row, const attn_variant *variant,
+                           const char *toolchain, attn_candidate *c) {
+    bool same = attn_hash_equal(variant->hash, row->variant.hash);
+    if (same && strcmp(c->stale, SOURCE_CHANGED) == 0)
+        c->stale[0] = '\0';
+    if (!same)
+        (void)snprintf(c->stale, sizeof c->stale, "%s", SOURCE_CHANGED);
+    else if (!c->stale[0] && strcmp(toolchain, row->toolchain) != 0)
+        (void)snprintf(c->stale, sizeof c->stale, "toolchain: was %.90s", row->toolchain);
+}
+
+/* A row whose binary is not stored: rendered and compiled again. */
 static attn_status load_rendered(struct maker *m, const attn_db_row *row, attn_candidate *c,
                                  attn_error *err) {
     attn_variant variant = {0};
@@ -83,10 +98,8 @@ static attn_status load_rendered(struct maker *m, const attn_db_row *row, attn_c
         render(m, row->variant.family, &row->problem, row->variant.config, &variant, err);
     if (status == ATTN_OK)
         status = attn_kernel_rendered(m->device, &variant, &c->loaded, &toolchain, err);
-    if (status == ATTN_OK && !attn_hash_equal(variant.hash, row->variant.hash))
-        (void)snprintf(c->stale, sizeof c->stale, "source: the family's files have changed");
-    else if (status == ATTN_OK && strcmp(attn_str_text(&toolchain), row->toolchain) != 0)
-        (void)snprintf(c->stale, sizeof c->stale, "toolchain: was %.90s", row->toolchain);
+    if (status == ATTN_OK)
+        judge_rendered(row, &variant, attn_str_text(&toolchain), c);
     attn_variant_free(&variant);
     attn_str_free(&toolchain);
     return status;
@@ -102,7 +115,7 @@ static void judge_row(struct maker *m, const attn_db_row *row, attn_candidate *c
     else if (attn_context_gen(m->ctx, &gen, &err) == ATTN_OK &&
              attn_gen_source_hash(gen, row->variant.family, &source, &err) == ATTN_OK &&
              !attn_hash_equal(source, row->source_hash))
-        (void)snprintf(c->stale, sizeof c->stale, "source: the family's files have changed");
+        (void)snprintf(c->stale, sizeof c->stale, "%s", SOURCE_CHANGED);
 }
 
 /* Orders rows of one step: stale after fresh, hot after cold, far thread counts after near. */
