@@ -9,7 +9,7 @@
 
 static const int64_t SECOND = 1000000000;
 static const double GRACE_S = 1.5;      /* a step may take longer than the budget by that */
-static const double FINALS_SHARE = 0.4; /* of a problem's time, at most */
+static const double FINALS_SHARE = 0.5; /* of a problem's time, at most */
 static const int64_t PROGRESS_NS = 100000000;
 static const double SHARES[ATTN_SHARES] = {1.01, 1.03, 1.05};
 enum { LOOK_MS = 40, LATE_MS = 200, WORKERS_MAX = 129 };

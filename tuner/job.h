@@ -69,7 +69,7 @@ typedef struct attn_points {
     size_t count, next, capacity;
 } attn_points;
 
-enum { ATTN_BATCH = 4, ATTN_FINALISTS = 5, ATTN_ROUNDS = 11 };
+enum { ATTN_BATCH = 4, ATTN_FINALISTS = 5, ATTN_ROUNDS = 11, ATTN_REPEATS = 10 };
 
 typedef struct attn_job {
     attn_lane *lane;

@@ -10,7 +10,7 @@
 
 static const double LAUNCH_FLOOR_S = 2, LAUNCH_FACTOR = 50;
 static const double SLOWEST_FLOPS = 1e9; /* a second: no kernel worth its name is slower */
-enum { LOSSES_MAX = 3, REPEATS = 10 };
+enum { LOSSES_MAX = 3 };
 
 /*-*** Requests **************************************************/
 
@@ -70,7 +70,7 @@ static attn_status send_prove(attn_job *job, attn_candidate *c, attn_error *err)
     attn_put_binary(&body, c->binary);
     attn_put_text(&body, c->target);
     attn_put_bytes(&body, &c->launch, sizeof c->launch);
-    attn_put_u32(&body, job->finals ? REPEATS : 0);
+    attn_put_u32(&body, job->finals ? ATTN_REPEATS : 0);
     job->asked[0] = c;
     job->asked_count = 1;
     job->asked_ns = attn_now_ns();
