@@ -237,6 +237,7 @@ static CUresult note(const fake_launch *launch, void **params) {
     return fake_cuda.result;
 }
 
+/* The driver's own signature. NOLINTNEXTLINE(readability-function-size) */
 CU(cuLaunchKernel, CUfunction function, unsigned int x, unsigned int y, unsigned int z,
    unsigned int bx, unsigned int by, unsigned int bz, unsigned int smem, CUstream stream,
    void **params, void **extra) {
@@ -327,6 +328,7 @@ CU(cuKernelSetAttribute, CUfunction_attribute attribute, int value, CUkernel ker
     fake_cuda.smem_allowed = value;
     return 0;
 }
+/* The driver's own signature. NOLINTNEXTLINE(readability-function-size) */
 CU(cuTensorMapEncodeTiled, CUtensorMap *map, CUtensorMapDataType type, uint32_t rank, void *data,
    const uint64_t *dims, const uint64_t *strides, const uint32_t *box, const uint32_t *steps,
    CUtensorMapInterleave interleave, CUtensorMapSwizzle swizzle, CUtensorMapL2promotion promotion,
