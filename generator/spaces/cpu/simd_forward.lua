@@ -35,7 +35,10 @@ return family {
   name = "simd_forward", op = "forward", backend = "cpu", template = "cpu/simd_forward.c",
   doc = "Online-softmax attention on transposed tiles: query rows are the lanes of SIMD registers.",
 
-  accepts = function(p) return p.dtype == "f32" end,
+  accepts = function(p)
+    if p.dtype ~= "f32" then return false, "it is for f32" end
+    return true
+  end,
 
   params = {
     { "VECTOR", { "full", "half" }, "width of a vector: the instruction set's, or half of it" },
