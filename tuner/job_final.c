@@ -234,6 +234,18 @@ static attn_status record(attn_job *job, const struct ranked *ranked, size_t cou
     return status;
 }
 
+/* Times of different moments tell a little less than finals do: the default of the fastest one's
+ * family stays unless it is clearly slower. */
+static size_t stand_in_default(const attn_job *job, size_t best) {
+    const attn_passed *fastest_one = &job->passed[best];
+    size_t first = job->family[job->space.point[fastest_one->point].family].first_point;
+    for (size_t i = best; i < job->passed_count; i++)
+        if (job->passed[i].point == first && !job->passed[i].out &&
+            job->passed[i].ns <= KEEP * fastest_one->ns)
+            return i;
+    return best;
+}
+
 /* Without rounds (a signal came, or time ran out) the best race stands in, with a band that says
  * that nothing is known: such a decision is taken again by the next run. */
 static attn_status stand_in(attn_job *job, attn_error *err) {
@@ -242,15 +254,16 @@ static attn_status stand_in(attn_job *job, attn_error *err) {
     job->round_ns = malloc(sizeof *job->round_ns);
     if (!job->round_ns)
         return attn_fail_nomem(err);
-    for (size_t i = 0; i < job->passed_count; i++) {
-        if (job->passed[i].out)
-            continue;
-        job->round_ns[0] = job->passed[i].ns;
-        job->finalist[0] = i;
-        job->finalist_count = 1;
-        job->rounds = 1;
-        break;
-    }
+    size_t best = 0;
+    while (best < job->passed_count && job->passed[best].out)
+        best++;
+    if (best == job->passed_count)
+        return ATTN_OK;
+    size_t chosen = stand_in_default(job, best);
+    job->round_ns[0] = job->passed[chosen].ns;
+    job->finalist[0] = chosen;
+    job->finalist_count = 1;
+    job->rounds = 1;
     return ATTN_OK;
 }
 
