@@ -18,6 +18,7 @@
 
 #include "backend.h"
 #include "cpu_reference.h"
+#include "host_memory.h"
 
 /* What may go wrong, and where. */
 #define FAKE_OUTCOME_MAP(XX)                                                                       \
@@ -340,23 +341,9 @@ static attn_status fake_time(attn_kernel *kernel, const attn_call *calls, int32_
     return ATTN_OK;
 }
 
-static attn_status fake_alloc(attn_backend_device *device, size_t size, void **memory,
-                              attn_error *err) {
-    (void)device;
-    *memory = size > SIZE_MAX - 256 ? NULL : aligned_alloc(256, (size + 256) / 256 * 256);
-    return *memory ? ATTN_OK : attn_fail(err, ATTN_ERR_NOMEM, "no memory for %zu bytes", size);
-}
-
-static void fake_free(attn_backend_device *device, void *memory) {
-    (void)device;
-    free(memory);
-}
-
 static attn_status fake_copy(attn_backend_device *device, void *to, const void *from, size_t size,
                              attn_copy direction, attn_error *err) {
-    (void)direction;
-    if (size > 0)
-        memcpy(to, from, size);
+    (void)host_copy(device, to, from, size, direction, err);
     return fake_sync(device, err);
 }
 
@@ -378,7 +365,7 @@ const attn_backend attn_backend_fake = {
     .run = fake_run,
     .sync = fake_sync,
     .time = fake_time,
-    .alloc = fake_alloc,
-    .free = fake_free,
+    .alloc = host_alloc,
+    .free = host_free,
     .copy = fake_copy,
 };

@@ -1,8 +1,9 @@
 /* function_backend.c: see function_backend.h. Two workers take turns on one thread. */
 #include "function_backend.h"
 
-#include <stdlib.h>
 #include <string.h>
+
+#include "host_memory.h"
 
 static void info(const attn_backend_device *device, attn_device_info *out) {
     (void)device;
@@ -34,35 +35,15 @@ static attn_status sync(attn_backend_device *device, attn_error *err) {
     return ATTN_OK;
 }
 
-static attn_status alloc(attn_backend_device *device, size_t size, void **memory, attn_error *err) {
-    (void)device;
-    *memory = aligned_alloc(256, (size + 255) / 256 * 256);
-    return *memory ? ATTN_OK : attn_fail_nomem(err);
-}
-
-static void release(attn_backend_device *device, void *memory) {
-    (void)device;
-    free(memory);
-}
-
-static attn_status copy(attn_backend_device *device, void *to, const void *from, size_t size,
-                        attn_copy direction, attn_error *err) {
-    (void)device;
-    (void)direction;
-    (void)err;
-    memcpy(to, from, size);
-    return ATTN_OK;
-}
-
 const attn_backend attn_function_backend = {
     .name = "function",
     .info = info,
     .workers = workers,
     .run = run,
     .sync = sync,
-    .alloc = alloc,
-    .free = release,
-    .copy = copy,
+    .alloc = host_alloc,
+    .free = host_free,
+    .copy = host_copy,
 };
 
 attn_kernel attn_function_kernel(attn_function *function, const char *launch) {

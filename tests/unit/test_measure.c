@@ -1,6 +1,7 @@
 /* test_measure.c: samples, races and rounds on a scripted device whose times are what a test says.
  */
 #include "check.h"
+#include "host_memory.h"
 #include "stand.h"
 
 /*-*** The scripted device ***************************************/
@@ -35,24 +36,14 @@ static int32_t workers_slot(const attn_backend_device *device) {
 
 static attn_status alloc_slot(attn_backend_device *device, size_t size, void **memory,
                               attn_error *err) {
-    *memory = aligned_alloc(256, (size + 255) / 256 * 256);
     device->memory += (int64_t)size;
     device->blocks++;
-    return *memory ? ATTN_OK : attn_fail_nomem(err);
+    return host_alloc(device, size, memory, err);
 }
 
 static void free_slot(attn_backend_device *device, void *memory) {
     device->blocks--;
-    free(memory);
-}
-
-static attn_status copy_slot(attn_backend_device *device, void *to, const void *from, size_t size,
-                             attn_copy direction, attn_error *err) {
-    (void)device;
-    (void)direction;
-    (void)err;
-    memcpy(to, from, size);
-    return ATTN_OK;
+    host_free(device, memory);
 }
 
 static attn_status time_slot(attn_kernel *kernel, const attn_call *calls, int32_t count,
@@ -77,7 +68,7 @@ static const attn_backend SCRIPTED = {.name = "scripted",
                                       .workers = workers_slot,
                                       .alloc = alloc_slot,
                                       .free = free_slot,
-                                      .copy = copy_slot,
+                                      .copy = host_copy,
                                       .time = time_slot,
                                       .state = state_slot};
 
