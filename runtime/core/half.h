@@ -1,7 +1,8 @@
 /* half.h: float to and from float16 and bfloat16, as bits.
  *
- * Narrowing rounds to nearest, ties to even; too large becomes infinity, NaN stays NaN. Plain
- * integer arithmetic, the same on every CPU. */
+ * Narrowing rounds to nearest, ties to even; too large becomes infinity, NaN stays NaN. Widening
+ * has no branches, so that loops over it become vectors. No result depends on what the CPU has been
+ * told to do with denormal floats. */
 #ifndef ATTN_HALF_H
 #define ATTN_HALF_H
 
@@ -32,19 +33,21 @@ static inline uint16_t attn_bf16_of_float(float x) {
     return (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
 }
 
+/* A normal's exponent changes its bias by 112, that of infinity and NaN by twice as much. A
+ * subnormal is added to 2^-14, the least normal, and that taken off again, which is exact; from
+ * others 0 is taken off. */
 static inline float attn_float_of_f16(uint16_t h) {
-    uint32_t sign = (uint32_t)(h & 0x8000) << 16, rest = h & 0x7fff;
-    if (rest >= 0x7c00) /* infinity, NaN */
-        return attn_float_of(sign | 0x7f800000 | rest << 13);
-    if (rest >= 0x0400)
-        return attn_float_of(sign | ((rest << 13) + (112U << 23)));
-    return attn_float_of(sign | attn_bits_of((float)rest * 0x1p-24f)); /* zero, subnormal: exact */
+    const uint32_t one = 1U << 23, bias = 112 * one; /* of exponents */
+    uint32_t sign = (uint32_t)(h & 0x8000) << 16, rest = (uint32_t)(h & 0x7fff) << 13;
+    uint32_t least = rest < one ? one : 0, most = rest >= 31 * one ? bias : 0;
+    float value = attn_float_of(rest + bias + least + most) - attn_float_of(113 * least);
+    return attn_float_of(sign | attn_bits_of(value));
 }
 
 static inline uint16_t attn_f16_of_float(float x) {
     uint32_t bits = attn_bits_of(x), sign = bits >> 16 & 0x8000, rest = bits & 0x7fffffff;
     if (rest > 0x7f800000)
-        return (uint16_t)(sign | 0x7e00);
+        return (uint16_t)(sign | 0x7e00 | (rest >> 13 & 0x3ff));
     if (rest >= 0x477ff000) /* 65520, which rounds to infinity, and more */
         return (uint16_t)(sign | 0x7c00);
     if (rest >= 0x38800000) /* normal: the exponent's bias changes by 112 */

@@ -6,9 +6,9 @@
 #include "cpu_reference.h"
 
 #include <math.h>
-#include <string.h>
 
-#include "core/half.h"
+#include "core/dtype.h"
+#include "core/problem.h"
 
 enum { ROWS = 4, DIM_MAX = 1024 };
 
@@ -20,21 +20,13 @@ typedef struct row_state {
 } row_state;
 
 static void load_row(attn_dtype dtype, const void *base, int64_t offset, int32_t n, float *to) {
-    const uint16_t *half = (const uint16_t *)base + offset;
-    if (dtype == ATTN_F32)
-        memcpy(to, (const float *)base + offset, (size_t)n * sizeof *to);
-    for (int32_t i = 0; dtype == ATTN_F16 && i < n; i++)
-        to[i] = attn_float_of_f16(half[i]);
-    for (int32_t i = 0; dtype == ATTN_BF16 && i < n; i++)
-        to[i] = attn_float_of_bf16(half[i]);
+    const char *at = (const char *)base + offset * (int64_t)attn_dtype_size(dtype);
+    attn_dtype_to_float(dtype, at, to, (size_t)n);
 }
 
-static void store_element(attn_dtype dtype, void *base, int64_t offset, float x) {
-    if (dtype == ATTN_F32)
-        ((float *)base)[offset] = x;
-    else
-        ((uint16_t *)base)[offset] =
-            dtype == ATTN_F16 ? attn_f16_of_float(x) : attn_bf16_of_float(x);
+static void store_row(attn_dtype dtype, void *base, int64_t offset, int32_t n, const float *from) {
+    char *at = (char *)base + offset * (int64_t)attn_dtype_size(dtype);
+    attn_dtype_from_float(dtype, from, at, (size_t)n);
 }
 
 /* Four partial sums, so that one addition need not wait for the one before. */
@@ -84,8 +76,10 @@ static void begin_row(const attn_forward_args *a, attn_dtype dtype, int64_t offs
 static void end_row(const attn_forward_args *a, attn_dtype dtype, int64_t offset, float *lse,
                     const row_state *state) {
     bool empty = state->key_begin == state->key_end;
+    float o[DIM_MAX];
     for (int32_t i = 0; i < a->head_dim_v; i++)
-        store_element(dtype, a->o, offset + i, empty ? 0 : (float)(state->out[i] / state->sum));
+        o[i] = empty ? 0 : (float)(state->out[i] / state->sum);
+    store_row(dtype, a->o, offset, a->head_dim_v, o);
     if (lse)
         *lse = empty ? -INFINITY : (float)(state->max + log(state->sum));
 }

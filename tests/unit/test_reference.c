@@ -2,7 +2,12 @@
  * double, over shapes, masks, types and strides; edges; NaN; and that dealing changes no bit. */
 #include "backend.h"
 #include "check.h"
+#include "core/dtype.h"
 #include "core/half.h"
+
+#ifdef __SSE2__
+#include <emmintrin.h>
+#endif
 
 static const attn_backend *const cpu = &attn_backend_cpu;
 
@@ -277,10 +282,44 @@ static void test_half(void) {
     CHECK_EQ_INT(attn_bf16_of_float(-3.4e38f), 0xff80);
 }
 
+/* A host built with -ffast-math has the CPU flush denormal floats: no half may change by that. */
+static void test_half_flushed(void) {
+#ifdef __SSE2__
+    const unsigned flush = 0x8040, before = _mm_getcsr();
+    _mm_setcsr(before | flush);
+    test_half();
+    _mm_setcsr(before);
+#endif
+}
+
+/* Rows longer than the part that is widened at once, and one element. */
+static void test_rows(void) {
+    enum { N = 1000 };
+    static const attn_dtype dtypes[] = {ATTN_F32, ATTN_F16, ATTN_BF16};
+    for (int d = 0; d < 3; d++) {
+        float from[N], back[N];
+        uint16_t narrow[2 * N];
+        double wide[N];
+        for (int i = 0; i < N; i++)
+            from[i] = (float)(i - 500) / 128; /* exact in every dtype up to 2 */
+        attn_dtype_from_float(dtypes[d], from, narrow, N);
+        attn_dtype_to_float(dtypes[d], narrow, back, N);
+        attn_dtype_to_double(dtypes[d], narrow, wide, N);
+        for (int i = 0; i < N; i++) {
+            if ((double)back[i] != wide[i] || (fabsf(from[i]) <= 2 && back[i] != from[i]))
+                CHECK_NEAR(wide[i], (double)from[i], 0);
+        }
+        attn_dtype_to_double(dtypes[d], narrow, wide, 1);
+        CHECK(wide[0] == (double)back[0]);
+    }
+}
+
 int main(void) {
     attn_backend_device *device;
     attn_error err = ATTN_ERROR_INIT;
     test_half();
+    test_half_flushed();
+    test_rows();
     if (!CHECK_OK(cpu->open(0, NULL, &device, &err), err.line))
         return check_done();
     test_problems(device);

@@ -1,6 +1,7 @@
 /* test_verify_inputs.c: inputs are what their kind says, poisoned around, and reproducible. */
 #include "check.h"
 #include "core/dtype.h"
+#include "core/half.h"
 #include "function_backend.h"
 #include "hostile.h"
 #include "inputs.h"
@@ -19,15 +20,15 @@ static attn_problem problem_of(const char *text) {
 static void test_dtypes(void) {
     CHECK_CASE("dtypes");
     for (uint32_t bits = 0; bits < 0x10000; bits++) {
-        float f16 = attn_f16_to_f32((uint16_t)bits), bf16 = attn_bf16_to_f32((uint16_t)bits);
+        float f16 = attn_float_of_f16((uint16_t)bits), bf16 = attn_float_of_bf16((uint16_t)bits);
         if (isnan(f16))
-            CHECK(isnan(attn_f16_to_f32(attn_f32_to_f16(f16))));
-        else if (attn_f32_to_f16(f16) != bits)
-            CHECK_EQ_INT(attn_f32_to_f16(f16), bits);
+            CHECK(isnan(attn_float_of_f16(attn_f16_of_float(f16))));
+        else if (attn_f16_of_float(f16) != bits)
+            CHECK_EQ_INT(attn_f16_of_float(f16), bits);
         if (isnan(bf16))
-            CHECK(isnan(attn_bf16_to_f32(attn_f32_to_bf16(bf16))));
-        else if (attn_f32_to_bf16(bf16) != bits)
-            CHECK_EQ_INT(attn_f32_to_bf16(bf16), bits);
+            CHECK(isnan(attn_float_of_bf16(attn_bf16_of_float(bf16))));
+        else if (attn_bf16_of_float(bf16) != bits)
+            CHECK_EQ_INT(attn_bf16_of_float(bf16), bits);
     }
     static const struct {
         float value;
@@ -53,8 +54,8 @@ static void test_dtypes(void) {
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         CHECK_CASE("%a", (double)rows[i].value);
-        CHECK_EQ_INT(attn_f32_to_f16(rows[i].value), rows[i].f16);
-        CHECK_EQ_INT(attn_f32_to_bf16(rows[i].value), rows[i].bf16);
+        CHECK_EQ_INT(attn_f16_of_float(rows[i].value), rows[i].f16);
+        CHECK_EQ_INT(attn_bf16_of_float(rows[i].value), rows[i].bf16);
     }
 }
 
