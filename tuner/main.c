@@ -17,9 +17,10 @@ static const attn_verb verbs[] = {
      "Each variant is built, proved right, measured and recorded as it ends: Ctrl-C loses "
      "nothing,\n"
      "and the same command goes on where it stopped. Without a problem, the default ones are\n"
-     "tuned: shapes/default.txt, or shapes/quick.txt with --quick. @FILE holds one problem a\n"
-     "line; '#' begins a comment, and what stands behind [cpu] or [cuda] is for those devices\n"
-     "only; @- is standard input.\n"
+     "tuned: shapes/default.txt, or shapes/quick.txt with --quick.\n"
+     "@FILE holds one problem a line; '#' begins a comment. A line [cpu] or [cuda] makes those\n"
+     "below it, up to the next such line, be for devices of that backend alone; [all] makes them\n"
+     "be for every device again. @- is standard input.\n"
      "Prints each problem's winner, its time, GFLOP/s, per cent of the measured peak of fused\n"
      "multiply-adds, and how many times faster it is than its family's default; or why there is\n"
      "none.\n",
@@ -42,7 +43,8 @@ static const attn_verb verbs[] = {
      "arch device output path help", 2, 0, attn_cmd_show, NULL},
     {"bench", "PROBLEM|@FILE...", "the winner, the default and chosen configurations, interleaved",
      "Measures the winner in the databases, the default of each family that accepts the problem,\n"
-     "and each --config, round by round, so that all see the same clocks. Each is proved first.\n",
+     "and each --config, round by round, so that all see the same clocks. Each is proved first.\n"
+     "One that is several of these has one row, with all their names.\n",
      "device config family rounds threads mode seed db system-db " COMMON, 1, 0, attn_cmd_bench,
      NULL},
     {"verify", "PROBLEM|@FILE...", "prove variants right: every family's, one, or the winner",
