@@ -15,7 +15,7 @@ enum { ENTRIES_MAX = 32, ROUNDS = 15 };
 
 static const attn_column columns[] = {
     {"device", ATTN_TEXT},          {"problem", ATTN_TEXT},
-    {"variant", ATTN_TEXT},                              /* winner, default, config 1, ... */
+    {"variant", ATTN_TEXT}, /* winner, default, config 1, ..., or several of them */
     {"outcome", ATTN_TEXT},         {"ms", ATTN_NUMBER}, /* median of the rounds */
     {"gflops", ATTN_NUMBER},        {"peak_percent", ATTN_NUMBER},
     {"times_default", ATTN_NUMBER}, /* the family's default's time over this one's */
@@ -26,7 +26,7 @@ static const attn_column columns[] = {
 
 /* One variant on the bench. */
 typedef struct entry {
-    char label[32];
+    char label[64];
     attn_variant variant; /* the family and configuration alone, if it could not be rendered */
     bool is_default;
     bool ready; /* proved; slot is its number in the lab */
@@ -76,13 +76,29 @@ static attn_status add_to_lab(bench *b, entry *e, const attn_db_row *row, attn_e
     return status;
 }
 
+/* The winner may be the default, too: what is on the bench already gets one more label, and no
+ * second row whose time would differ by noise alone. True if e, the last entry, was such a one. */
+static bool is_there(bench *b, entry *e) {
+    for (entry *other = b->entry; other < e; other++) {
+        size_t size = strlen(other->label);
+        if (!attn_hash_equal(other->variant.hash, e->variant.hash))
+            continue;
+        (void)snprintf(other->label + size, sizeof other->label - size, ", %s", e->label);
+        other->is_default |= e->is_default;
+        attn_variant_free(&e->variant);
+        b->count--;
+        return true;
+    }
+    return false;
+}
+
 /* Renders the variant and puts it into the lab. What is wrong with it is in its result. */
 static attn_status prepare(bench *b, entry *e, const char *family, const char *config,
                            const attn_db_row *row, attn_error *err) {
     attn_status status = attn_render_chosen(b->cli->gen, family, b->problem, b->device, &config,
                                             config ? 1 : 0, &e->variant, err);
     if (status == ATTN_OK)
-        return add_to_lab(b, e, row, err);
+        return is_there(b, e) ? ATTN_OK : add_to_lab(b, e, row, err);
     if (status != ATTN_ERR_NOT_ACCEPTED && status != ATTN_ERR_INVALID &&
         status != ATTN_ERR_TEMPLATE && status != ATTN_ERR_NOT_FOUND)
         return status;

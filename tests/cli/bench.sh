@@ -11,3 +11,10 @@ echo "--- with a broken one"
 attntune-fake bench $problem $mine --rounds 3 --family tiny --config 'COST=400 BUG=wrong' 2>log
 echo "exit $?"
 grep -o 'again: attntune verify .*' log
+echo "--- what the default won"
+chmod 700 .
+sed -e 's/tiny/dull/g' -e 's/300, 200, 100, 400/100, 300, 400/' -e 's/COST = 300/COST = 100/' \
+    my/spaces/fake/tiny.lua >my/spaces/fake/dull.lua # its default is its best
+cp my/templates/fake/tiny.c my/templates/fake/dull.c
+attntune-fake tune $problem $mine --db default.db --search exhaustive --budget 60s --family dull >/dev/null 2>&1
+attntune-fake bench $problem $mine --db default.db --rounds 3 --family dull --config COST=100 --config COST=300
