@@ -174,11 +174,11 @@ static double compile_limit(const attn_builders *builders) {
                                      : learned;
 }
 
-/* What a compiler's answer means for the trial. Want of memory or disk is no fault of the build. */
+/* What a compiler's answer means for the trial. Want of memory is no fault of the build. */
 static attn_outcome outcome_of(attn_status status) {
-    return status == ATTN_OK                                   ? ATTN_OUTCOME_OK
-           : status == ATTN_ERR_NOMEM || status == ATTN_ERR_IO ? ATTN_OUTCOME_OOM
-                                                               : ATTN_OUTCOME_COMPILE_ERROR;
+    return status == ATTN_OK          ? ATTN_OUTCOME_OK
+           : status == ATTN_ERR_NOMEM ? ATTN_OUTCOME_OOM
+                                      : ATTN_OUTCOME_COMPILE_ERROR;
 }
 
 static void take_answer(attn_builders *builders, attn_fields *fields, attn_error *reply,
@@ -194,6 +194,7 @@ static void take_answer(attn_builders *builders, attn_fields *fields, attn_error
     if (status == ATTN_OK && seconds > builders->slowest_s)
         builders->slowest_s = seconds;
     built->outcome = outcome_of(status);
+    built->hopeless = status == ATTN_ERR_IO;
     built->binary = status == ATTN_OK ? &builders->kept->binary : NULL;
     (void)snprintf(built->line, sizeof built->line, "%s", status == ATTN_OK ? "" : reply->line);
 }

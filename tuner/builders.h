@@ -18,6 +18,7 @@ void attn_builders_close(attn_builders *builders);
 typedef struct attn_built {
     void *owner;               /* as added */
     attn_outcome outcome;      /* OK, COMPILE_ERROR, TIMEOUT, OOM or CRASH */
+    bool hopeless;             /* no build would fare better: no folder for files, a full disk */
     const attn_binary *binary; /* if OK; owned by the pool, good until attn_builders_trim */
     char line[ATTN_TRIAL_ERROR];
 } attn_built;

@@ -223,6 +223,8 @@ attn_status attn_job_run(attn_lane *lane, const attn_problem *problem, const att
     if (status != ATTN_OK) {
         attn_error ignored = ATTN_ERROR_INIT;
         (void)abandon(job, &ignored);
+        summary->status = status;
+        summary->reason = strdup(err->line); /* NULL: a row without it */
     } else if (!done && !job->options->dry_run) {
         status = explain(job, err);
     }

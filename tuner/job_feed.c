@@ -114,6 +114,8 @@ attn_status attn_job_collect(attn_job *job, attn_error *err) {
     attn_built built;
     while (attn_builders_next(job->lane->builders, &built)) {
         attn_candidate *c = built.owner;
+        if (built.hopeless)
+            return attn_fail(err, ATTN_ERR_IO, "%s", built.line);
         c->binary = built.binary;
         c->stage = ATTN_BUILT;
         job->moves++;

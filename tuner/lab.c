@@ -165,7 +165,7 @@ static attn_status compile(attn_lab *lab, const attn_variant *variant, struct en
         (void)attn_get_f64(&fields);
         status = attn_get_binary(&fields, &entry->binary, err);
     }
-    if (status == ATTN_ERR_TIMEOUT || status == ATTN_ERR_NO_TOOL)
+    if (status == ATTN_ERR_TIMEOUT || status == ATTN_ERR_NO_TOOL || status == ATTN_ERR_IO)
         return status;
     if (status != ATTN_OK)
         return end(result, status == ATTN_ERR_DEVICE ? loss.outcome : ATTN_OUTCOME_COMPILE_ERROR,

@@ -171,8 +171,9 @@ static attn_status check_build(const attn_build *build, const attn_cpu_flags *fl
     return ATTN_OK;
 }
 
-/* What compilers and linkers say when the machine, not the source, is at fault (LC_ALL is C). */
-static attn_status blame(const char *log) {
+/* What compilers and linkers say when the machine, not the source, is at fault (LC_ALL is C); *at
+ * is where. */
+static attn_status blame(const char *log, const char **at) {
     static const struct {
         const char *text;
         attn_status status;
@@ -184,7 +185,7 @@ static attn_status blame(const char *log) {
                 {"virtual memory exhausted", ATTN_ERR_NOMEM},
                 {"Cannot allocate memory", ATTN_ERR_NOMEM}};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
-        if (strstr(log, rows[i].text))
+        if ((*at = strstr(log, rows[i].text)))
             return rows[i].status;
     return ATTN_ERR_COMPILE;
 }
@@ -204,9 +205,14 @@ static attn_status compile_checked(const attn_build *build, const attn_cpu_flags
     remove_paths(&paths);
     attn_tool_free(&tool);
     if (status == ATTN_ERR_COMPILE && binary->log.size > 0) {
+        const char *at;
         attn_error reason = *err;
-        status = blame(attn_str_text(&binary->log));
-        attn_fail(err, status, "%.200s\n%s", reason.line, attn_str_text(&binary->log));
+        status = blame(attn_str_text(&binary->log), &at);
+        if (status == ATTN_ERR_IO)
+            attn_fail(err, status, "%.200s in %.200s (TMPDIR names it): %.*s", reason.line,
+                      attn_folder_base(), (int)strcspn(at, "\n"), at);
+        else
+            attn_fail(err, status, "%.200s\n%s", reason.line, attn_str_text(&binary->log));
     }
     return status;
 }

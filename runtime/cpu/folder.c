@@ -51,8 +51,13 @@ static void sweep(const char *base) {
         closedir(dir);
 }
 
+const char *attn_folder_base(void) {
+    const char *tmpdir = getenv("TMPDIR");
+    return tmpdir && *tmpdir ? tmpdir : "/tmp";
+}
+
 attn_status attn_folder_make(attn_folder *folder, attn_error *err) {
-    const char *tmpdir = getenv("TMPDIR"), *base = tmpdir && *tmpdir ? tmpdir : "/tmp";
+    const char *base = attn_folder_base();
     *folder = (attn_folder)ATTN_FOLDER_INIT;
     sweep(base);
     attn_str_append_f(&folder->path, "%s/%sXXXXXX", base, prefix);

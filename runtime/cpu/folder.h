@@ -13,7 +13,10 @@ typedef struct attn_folder {
 #define ATTN_FOLDER_INIT                                                                           \
     { ATTN_STR_INIT, -1 }
 
-/* Makes one (mode 0700) in TMPDIR or /tmp, and removes those of processes that were killed. */
+/* Where temporary files go: TMPDIR, else /tmp. */
+const char *attn_folder_base(void);
+
+/* Makes one (mode 0700) there, and removes those of processes that were killed. */
 attn_status attn_folder_make(attn_folder *folder, attn_error *err);
 
 /* Removes it with the files in it. */

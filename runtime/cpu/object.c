@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "compile.h"
+#include "folder.h"
 
 static bool write_all(int fd, const void *data, size_t size) {
     const char *at = data;
@@ -90,12 +91,11 @@ attn_status attn_object_open_way(attn_object_way way, const char *folder, const 
 /* Memory first; where that is not possible (no /proc, memory that may not be run), a file. */
 static attn_status open_either(const void *data, size_t size, attn_object *object,
                                attn_error *err) {
-    const char *folder = getenv("TMPDIR");
     attn_error second = ATTN_ERROR_INIT;
     if (attn_object_open_way(ATTN_OBJECT_MEMORY, NULL, data, size, object, err) == ATTN_OK)
         return ATTN_OK;
-    if (attn_object_open_way(ATTN_OBJECT_FILE, folder && *folder ? folder : "/tmp", data, size,
-                             object, &second) == ATTN_OK) {
+    if (attn_object_open_way(ATTN_OBJECT_FILE, attn_folder_base(), data, size, object, &second) ==
+        ATTN_OK) {
         *err = (attn_error)ATTN_ERROR_INIT;
         return ATTN_OK;
     }
