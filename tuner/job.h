@@ -122,8 +122,9 @@ typedef struct attn_job {
 } attn_job;
 
 /* Tunes one problem within end_ns (attn_now_ns). Fails only for what ends the whole run: the
- * database, memory, no room for a compiler's files. The rest is told in *summary. share_s is what the problem has of the budget if
- * all problems are searched: less spent by earlier runs, and the search goes on. */
+ * database, memory, no room for a compiler's files. The rest is told in *summary. share_s is what
+ * the problem has of the budget if all problems are searched: less spent by earlier runs, and the
+ * search goes on. */
 attn_status attn_job_run(attn_lane *lane, const attn_problem *problem, const attn_tune_progress *at,
                          int64_t end_ns, double share_s, attn_tune_summary *summary, int *signal,
                          attn_error *err);

@@ -133,7 +133,8 @@ typedef struct attn_tune_result {
 
 /* Runs until everything is done, the budget is spent or a signal came. ATTN_OK even if some problem
  * has no winner: see the summaries. Errors: of the database, the generator (outside a family),
- * of starting workers, or ERR_IO if compilers cannot write their files. *result is valid in every case; free it with attn_tune_result_free.
+ * of starting workers, or ERR_IO if compilers cannot write their files. *result is valid in every
+ * case; free it with attn_tune_result_free.
  *
  * Running the same command again resumes: trials that have an end are not repeated, and a problem
  * whose search was complete, or that has been given the budget before, and whose winner is fresh
