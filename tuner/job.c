@@ -18,7 +18,17 @@ static int64_t later(int64_t ns, double seconds) {
     return ns == INT64_MAX ? ns : ns + (int64_t)(seconds * 1e9);
 }
 
+/* What the search has measured so far, one after the other: the final rounds decide. */
+static double gain_so_far(const attn_job *job) {
+    const attn_search *search = job->search;
+    if (!search || search->best == ATTN_SEARCH_END)
+        return NAN;
+    size_t first = attn_job_default(job, search->best);
+    return first == ATTN_SEARCH_END ? NAN : search->cost[first] / search->cost[search->best];
+}
+
 static void report(attn_job *job, bool last) {
+    const attn_tune_summary *s = job->summary;
     const attn_tune_events *events = &job->options->events;
     attn_tune_progress *p = &job->progress;
     int64_t now = attn_now_ns();
@@ -27,14 +37,9 @@ static void report(attn_job *job, bool last) {
     job->next_progress_ns = now + PROGRESS_NS;
     p->tried = job->summary->tried;
     p->left = job->space.count > p->tried ? job->space.count - p->tried : 0;
-    p->best_ns = job->best_ns;
-    p->gain = NAN;
-    for (size_t i = 0; i < job->families && job->search; i++) {
-        size_t first = job->family[i].first_point;
-        double ns = first == ATTN_SEARCH_END ? NAN : job->search->cost[first];
-        if (ns < INFINITY && !(p->gain <= ns / job->best_ns)) /* of the fastest default */
-            p->gain = ns / job->best_ns;
-    }
+    p->decided = s->family != NULL;
+    p->best_ns = p->decided ? s->ns : job->best_ns;
+    p->gain = p->decided ? s->default_ns / s->ns : gain_so_far(job);
     p->seconds = job->end_ns == INT64_MAX ? INFINITY : (double)(job->end_ns - now) * 1e-9;
     p->note = attn_worker_waiting(&job->lane->worker) ? "waiting for another tuner"
               : job->finals                           ? "finals"

@@ -141,6 +141,12 @@ void attn_job_close_space(attn_job *job);
 
 attn_status attn_points_add(attn_points *points, size_t point, attn_error *err);
 
+/* The default of the point's family, ATTN_SEARCH_END if it has none for this problem. */
+size_t attn_job_default(const attn_job *job, size_t point);
+
+/* The point of a stored configuration, ATTN_SEARCH_END if the present search has none such. */
+size_t attn_job_point(const attn_job *job, const attn_db_row *row);
+
 /*-*** job_resume.c **********************************************/
 
 /* Looks at what earlier runs have left. *done: the summary is filled in, there is nothing to do. */

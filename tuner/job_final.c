@@ -21,13 +21,8 @@ enum { ROUNDS_MAX = 3 * ATTN_ROUNDS };
 
 /*-*** Choosing finalists ****************************************/
 
-/* The default of the point's family. */
-static size_t default_of(const attn_job *job, size_t point) {
-    return job->family[job->space.point[point].family].first_point;
-}
-
 static bool is_default(const attn_job *job, size_t point) {
-    return default_of(job, point) == point;
+    return attn_job_default(job, point) == point;
 }
 
 static void describe(const attn_job *job, size_t point, attn_str *text) {
@@ -242,7 +237,7 @@ static attn_status record(attn_job *job, const struct ranked *ranked, size_t cou
 /* Times of different moments tell a little less than finals do: the default of the fastest one's
  * family stays unless it is clearly slower. */
 static size_t stand_in_default(const attn_job *job, size_t best) {
-    const attn_passed *first = passed_of(job, default_of(job, job->passed[best].point));
+    const attn_passed *first = passed_of(job, attn_job_default(job, job->passed[best].point));
     bool stays = first && !first->out && first->ns <= KEEP * job->passed[best].ns;
     return stays ? (size_t)(first - job->passed) : best;
 }

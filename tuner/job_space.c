@@ -107,22 +107,23 @@ attn_status attn_job_open_space(attn_job *job, attn_error *err) {
 
 /*-*** Where to begin ********************************************/
 
-/* A configuration of an earlier winner: only if it is valid here and now. */
-static attn_status add_seed(attn_job *job, const attn_db_row *row, attn_error *err) {
+size_t attn_job_default(const attn_job *job, size_t point) {
+    return job->family[job->space.point[point].family].first_point;
+}
+
+/* What a configuration does not say is the default's: it may be older than a parameter. */
+size_t attn_job_point(const attn_job *job, const attn_db_row *row) {
     attn_error ignored = ATTN_ERROR_INIT;
-    attn_config config;
     for (size_t i = 0; i < job->families; i++) {
-        attn_space *space = job->family[i].space;
-        if (strcmp(job->family[i].name, row->variant.family) != 0 ||
-            attn_space_default(space, &config, &ignored) != ATTN_OK ||
-            attn_config_parse(space, row->variant.config, &config, &ignored) != ATTN_OK ||
-            attn_space_check(space, &config, &ignored) != ATTN_OK)
+        const attn_family *family = &job->family[i];
+        if (strcmp(family->name, row->variant.family) != 0 ||
+            family->first_point == ATTN_SEARCH_END)
             continue;
-        size_t point = attn_search_space_find(&job->space, i, &config);
-        if (point != ATTN_SEARCH_END)
-            ATTN_TRY(attn_points_add(&job->first, point, err));
+        attn_config config = job->space.point[family->first_point].config;
+        if (attn_config_parse(family->space, row->variant.config, &config, &ignored) == ATTN_OK)
+            return attn_search_space_find(&job->space, i, &config);
     }
-    return ATTN_OK;
+    return ATTN_SEARCH_END;
 }
 
 struct near {
@@ -154,8 +155,11 @@ static attn_status add_winners(attn_job *job, attn_db *db, attn_error *err) {
             (struct near){&rows.row[i], attn_problem_distance(job->problem, &rows.row[i].problem)};
     if (near)
         qsort(near, rows.count, sizeof *near, compare_near);
-    for (size_t i = 0; near && status == ATTN_OK && i < rows.count && i < SEEDS_MAX; i++)
-        status = add_seed(job, near[i].row, err);
+    for (size_t i = 0; near && status == ATTN_OK && i < rows.count && i < SEEDS_MAX; i++) {
+        size_t point = attn_job_point(job, near[i].row);
+        if (point != ATTN_SEARCH_END) /* valid here and now */
+            status = attn_points_add(&job->first, point, err);
+    }
     free(near);
     attn_db_rows_free(&rows);
     return status;

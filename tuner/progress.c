@@ -58,11 +58,12 @@ static void describe(const attn_tune_progress *r, char *line, size_t size) {
     char problem[ATTN_PROBLEM_TEXT], device[32], time[16], best[64] = "", left[32] = "";
     attn_device_label(r->device, device, sizeof device);
     (void)attn_problem_print(r->problem, problem, sizeof problem);
+    const char *of = r->decided ? "winner" : "best so far";
     if (isfinite(r->best_ns) && isfinite(r->gain))
-        (void)snprintf(best, sizeof best, "; best %.4g ms, %.2fx the default", r->best_ns * 1e-6,
+        (void)snprintf(best, sizeof best, "; %s %.4g ms, %.2fx the default", of, r->best_ns * 1e-6,
                        r->gain);
     else if (isfinite(r->best_ns))
-        (void)snprintf(best, sizeof best, "; best %.4g ms", r->best_ns * 1e-6);
+        (void)snprintf(best, sizeof best, "; %s %.4g ms", of, r->best_ns * 1e-6);
     if (r->seconds < LONGEST_S) {
         duration(r->seconds, time);
         (void)snprintf(left, sizeof left, "; %s left", time);

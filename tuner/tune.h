@@ -32,8 +32,9 @@ typedef struct attn_tune_progress {
     size_t problems;      /* on this device */
     size_t tried;
     size_t left;      /* candidates not tried yet */
+    bool decided;     /* best_ns and gain are the summary's; else as the search has them so far */
     double best_ns;   /* NaN: none yet */
-    double gain;      /* default's time / best_ns; NaN: not known yet */
+    double gain;      /* its family's default's time / best_ns; NaN: not known yet */
     double seconds;   /* left of the budget */
     const char *note; /* "waiting for another tuner", "finals" or "" */
     bool last;        /* the last report for this problem */
