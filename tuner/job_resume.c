@@ -61,13 +61,25 @@ static attn_status take_winner(attn_job *job, const attn_db_row *row, attn_error
     return s->family && s->config ? ATTN_OK : attn_fail_nomem(err);
 }
 
-static void count_outcomes(attn_job *job, const attn_db_rows *rows) {
+/* Of the candidates that a search would have now, each once (a lost trial is retried; an earlier
+ * run may have searched more than the core). */
+static attn_status count_outcomes(attn_job *job, const attn_db_rows *rows, attn_error *err) {
+    bool *counted = calloc(job->space.count + 1, sizeof *counted);
+    if (!counted)
+        return attn_fail_nomem(err);
     for (size_t i = 0; i < rows->count; i++) {
-        if (!is_ours(job, &rows->row[i]) || !source_is_current(job, &rows->row[i]))
+        const attn_db_row *row = &rows->row[i];
+        if (!is_ours(job, row) || !source_is_current(job, row))
             continue;
+        size_t point = attn_job_point(job, row);
+        if (point == ATTN_SEARCH_END || counted[point])
+            continue;
+        counted[point] = true;
         job->summary->tried++;
-        job->summary->outcome[rows->row[i].result.outcome]++;
+        job->summary->outcome[row->result.outcome]++;
     }
+    free(counted);
+    return ATTN_OK;
 }
 
 static attn_status remember_lost(attn_job *job, const attn_db_rows *rows, attn_error *err) {
@@ -101,8 +113,9 @@ attn_status attn_job_resume(attn_job *job, bool *done, attn_error *err) {
         if (o->again || other || !enough || !all_families_tried(job, &rows))
             continue;
         *done = true;
-        count_outcomes(job, &rows);
         status = take_winner(job, row, err);
+        if (status == ATTN_OK)
+            status = count_outcomes(job, &rows, err);
         break;
     }
     attn_db_rows_free(&rows);

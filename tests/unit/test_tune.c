@@ -22,6 +22,7 @@ typedef struct seen {
     size_t trials, repeated, failed, notes, reports, last;
     const char *wanted; /* a configuration, and which trial it was */
     size_t wanted_at;
+    attn_tune_progress final; /* as last reported */
 } seen;
 
 static void on_trial(void *user, const attn_tune_trial *trial) {
@@ -37,6 +38,7 @@ static void on_progress(void *user, const attn_tune_progress *progress) {
     seen *s = user;
     s->reports++;
     s->last += progress->last;
+    s->final = *progress;
     CHECK(progress->problems == 1 && progress->problem_index == 0);
 }
 
@@ -128,6 +130,8 @@ static void check_run(void) {
     /* The best is known; what the noise cannot tell from it may win as well. */
     CHECK_HAS(first->config, "TILE=64");
     CHECK(first->ns < first->default_ns);
+    CHECK(s.final.decided && s.final.best_ns == first->ns); /* the line and the table agree */
+    CHECK_NEAR(s.final.gain, first->default_ns / first->ns, 0);
     CHECK(first->band > 0 && first->band < 0.05);
     CHECK(first->share[0] <= first->share[1] && first->share[1] <= first->share[2]);
     CHECK(isnan(result.peak[0]));
@@ -140,6 +144,7 @@ static void check_run(void) {
     CHECK_EQ_INT(s.trials, 0);
     CHECK_EQ_INT(result.summary[0].tried, candidates);
     CHECK_HAS(result.summary[0].config, "TILE=64");
+    CHECK(s.final.decided && s.final.best_ns == result.summary[0].ns);
     attn_tune_result_free(&result);
 
     CHECK_CASE("again: nothing is tried twice");
@@ -149,6 +154,18 @@ static void check_run(void) {
     CHECK_EQ_INT(s.trials, candidates);
     CHECK_EQ_INT(s.repeated, candidates);
     CHECK(!result.summary[0].resumed && result.summary[0].family != NULL);
+    attn_tune_result_free(&result);
+
+    CHECK_CASE("what was tried outside the core is no candidate of a search of the core");
+    options.whole = true;
+    CHECK_OK(attn_tune_run(&options, &result, &err), err.line);
+    CHECK(result.summary[0].tried > candidates);
+    attn_tune_result_free(&result);
+    options.whole = options.again = false;
+    CHECK_OK(attn_tune_run(&options, &result, &err), err.line);
+    CHECK(result.summary[0].resumed);
+    CHECK_EQ_INT(result.summary[0].tried, candidates);
+    CHECK_EQ_INT(result.summary[0].candidates, candidates);
     attn_tune_result_free(&result);
     attn_db_close(db);
 
