@@ -42,10 +42,15 @@ static void report(attn_job *job, bool last) {
     p->gain = p->decided ? s->default_ns / s->ns : gain_so_far(job);
     p->seconds = job->end_ns == INT64_MAX ? INFINITY : (double)(job->end_ns - now) * 1e-9;
     p->note = attn_worker_waiting(&job->lane->worker) ? "waiting for another tuner"
-              : job->finals                           ? "finals"
+              : job->finals && !p->decided            ? "finals"
                                                       : "";
     p->last = last;
     events->progress(events->user, p);
+}
+
+void attn_job_note(const attn_job *job, const char *line) {
+    if (job->options->events.note)
+        job->options->events.note(job->options->events.user, line);
 }
 
 /* Drops a candidate for want of time. A search that has done so has not come to its end. */
@@ -243,6 +248,7 @@ attn_status attn_job_run(attn_lane *lane, const attn_problem *problem, const att
     free(job->passed);
     free(job->round_ns);
     free(job->lost);
+    free(job->rival);
     free(job);
     return status;
 }

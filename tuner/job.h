@@ -113,6 +113,8 @@ typedef struct attn_job {
     double *round_ns; /* [rounds][finalist_count] */
     int32_t rounds;
     bool decided_before; /* by an earlier run, from rounds */
+    char *rival;         /* the winner's family, if this run is about another one; NULL: none */
+    double rival_ns;     /* what its final rounds said, then */
 
     int64_t begin_ns, search_end_ns, end_ns; /* INT64_MAX: no limit */
     int64_t next_progress_ns;
@@ -128,6 +130,9 @@ typedef struct attn_job {
 attn_status attn_job_run(attn_lane *lane, const attn_problem *problem, const attn_tune_progress *at,
                          int64_t end_ns, double share_s, attn_tune_summary *summary, int *signal,
                          attn_error *err);
+
+/* A line for the caller, as in attn_tune_events. */
+void attn_job_note(const attn_job *job, const char *line);
 
 /*-*** job_space.c ***********************************************/
 

@@ -37,11 +37,6 @@ void attn_job_free_toolchains(attn_job *job) {
     }
 }
 
-static void note(const attn_job *job, const char *line) {
-    if (job->options->events.note)
-        job->options->events.note(job->options->events.user, line);
-}
-
 static const attn_toolchain *known_toolchain(const attn_job *job, const attn_variant *variant) {
     const attn_toolchain *t = job->toolchains;
     while (t && (strcmp(t->language, variant->language) != 0 ||
@@ -62,7 +57,7 @@ static attn_status ask_toolchain(attn_job *job, const attn_variant *variant, att
     if (status == ATTN_OK)
         status = backend->target(&job->lane->device, variant->options, &target, &failure);
     if (status != ATTN_OK)
-        note(job, failure.line);
+        attn_job_note(job, failure.line);
     t->language = strdup(variant->language);
     t->options = strdup(variant->options);
     if (status == ATTN_OK) {
@@ -145,7 +140,7 @@ attn_status attn_candidate_make(attn_job *job, size_t point, attn_candidate **ca
     if (status != ATTN_OK) {
         free_candidate(c);
         if (status == ATTN_ERR_TEMPLATE || status == ATTN_ERR_INVALID) {
-            note(job, err->line);
+            attn_job_note(job, err->line);
             status = ATTN_ERR_NOT_FOUND;
         }
         return status;

@@ -94,8 +94,7 @@ attn_status attn_job_lose_finalist(attn_job *job, attn_candidate *c, attn_error 
     describe(job, c->point, &text);
     attn_str_append_f(&text, ": %s as a finalist: %s", attn_outcome_name(c->result.outcome),
                       c->result.error);
-    if (job->options->events.note)
-        job->options->events.note(job->options->events.user, attn_str_text(&text));
+    attn_job_note(job, attn_str_text(&text));
     attn_str_free(&text);
     job->rounds = 0; /* those measured had another field */
     return attn_candidate_drop(job, c, err);
@@ -281,6 +280,23 @@ static attn_status summarise(attn_job *job, const struct ranked *winner, double 
     return ATTN_OK;
 }
 
+/* The winner of a family that this run is not about was in no round with ours: times of different
+ * moments again, so it stays unless it is clearly slower. */
+static bool rival_stays(const attn_job *job, double ns) {
+    char problem[ATTN_PROBLEM_TEXT];
+    attn_str text = ATTN_STR_INIT;
+    if (!job->rival || job->rival_ns > KEEP * ns)
+        return false;
+    (void)attn_problem_print(job->problem, problem, sizeof problem);
+    attn_str_append_f(&text,
+                      "%s: %s stays the winner, with %.4g ms; --again without --family measures "
+                      "both in the same rounds",
+                      problem, job->rival, job->rival_ns * 1e-6);
+    attn_job_note(job, attn_str_text(&text));
+    attn_str_free(&text);
+    return true;
+}
+
 attn_status attn_job_decide(attn_job *job, attn_error *err) {
     struct ranked ranked[ATTN_FINALISTS + ATTN_SEARCH_FAMILIES] = {0};
     bool measured = job->rounds > 0;
@@ -297,7 +313,8 @@ attn_status attn_job_decide(attn_job *job, attn_error *err) {
         if (!measured)
             ranked[i].band = 1;
     }
-    if (status == ATTN_OK && job->options->db && (measured || !job->decided_before))
+    if (status == ATTN_OK && job->options->db && (measured || !job->decided_before) &&
+        !rival_stays(job, ranked[0].ns))
         status = record(job, ranked, job->finalist_count, default_ns, err);
     if (status == ATTN_OK)
         status = summarise(job, &ranked[0], default_ns, err);

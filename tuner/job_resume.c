@@ -20,17 +20,28 @@ static bool source_is_current(const attn_job *job, const attn_db_row *row) {
     return false;
 }
 
-/* The same variant would have the same build now: nothing that it was made with has changed. */
-static bool is_fresh(attn_job *job, const attn_db_row *row) {
+/* Its compiler and its environment are those of now. */
+static bool is_of_now(const attn_job *job, const attn_db_row *row) {
     const attn_backend *backend = job->lane->backend;
     attn_error ignored = ATTN_ERROR_INIT;
     attn_str identity = ATTN_STR_INIT;
-    bool fresh = is_ours(job, row) && row->abi == ATTN_ABI_VERSION && source_is_current(job, row) &&
-                 backend->toolchain(row->variant.language, row->variant.options, &identity,
-                                    &ignored) == ATTN_OK &&
-                 strcmp(attn_str_text(&identity), row->toolchain) == 0;
+    bool now = is_ours(job, row) && row->abi == ATTN_ABI_VERSION &&
+               backend->toolchain(row->variant.language, row->variant.options, &identity,
+                                  &ignored) == ATTN_OK &&
+               strcmp(attn_str_text(&identity), row->toolchain) == 0;
     attn_str_free(&identity);
-    return fresh;
+    return now;
+}
+
+/* A winner of another family than the only one that this run is about, whose files are here as they
+ * were. */
+static bool is_rival(const attn_job *job, const attn_db_row *row) {
+    const attn_tune_options *o = job->options;
+    attn_error ignored = ATTN_ERROR_INIT;
+    attn_hash source;
+    return o->family && strcmp(o->family, row->variant.family) != 0 &&
+           attn_gen_source_hash(o->gen, row->variant.family, &source, &ignored) == ATTN_OK &&
+           attn_hash_equal(source, row->source_hash);
 }
 
 /* Has every family that accepts the problem been tried as it is now? */
@@ -104,13 +115,19 @@ attn_status attn_job_resume(attn_job *job, bool *done, attn_error *err) {
     attn_status status = remember_lost(job, &rows, err);
     for (size_t i = 0; status == ATTN_OK && i < rows.count; i++) {
         const attn_db_row *row = &rows.row[i];
-        if (row->rank != 1 || !is_fresh(job, row) || !(row->band < 1))
+        if (row->rank != 1 || !is_of_now(job, row) || !(row->band < 1))
+            continue;
+        if (is_rival(job, row)) {
+            job->rival_ns = row->final_ns;
+            job->rival = strdup(row->variant.family);
+            status = job->rival ? ATTN_OK : attn_fail_nomem(err);
+        }
+        if (!source_is_current(job, row))
             continue;
         job->decided_before = true;
         job->seconds_before = row->extent.seconds;
         bool enough = row->extent.exhausted || row->extent.seconds >= ENOUGH * job->share_s;
-        bool other = o->family && strcmp(o->family, row->variant.family) != 0;
-        if (o->again || other || !enough || !all_families_tried(job, &rows))
+        if (o->again || !enough || !all_families_tried(job, &rows))
             continue;
         *done = true;
         status = take_winner(job, row, err);

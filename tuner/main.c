@@ -21,6 +21,7 @@ static const attn_verb verbs[] = {
      "@FILE holds one problem a line; '#' begins a comment. A line [cpu] or [cuda] makes those\n"
      "below it, up to the next such line, be for devices of that backend alone; [all] makes them\n"
      "be for every device again. @- is standard input.\n"
+     "With --family, the winner of another family stays unless it is clearly slower.\n"
      "Prints each problem's winner, its time, GFLOP/s, per cent of the measured peak of fused\n"
      "multiply-adds, and how many times faster it is than its family's default; or why there is\n"
      "none.\n",
