@@ -33,6 +33,7 @@ typedef struct entry {
     size_t slot;
     attn_trial_result result;
     double median_ns, band;
+    double peak_share; /* median over the rounds of its rate / the device's peak in that round */
 } entry;
 
 typedef struct bench {
@@ -40,7 +41,6 @@ typedef struct bench {
     const attn_device_info *device;
     const attn_problem *problem;
     attn_lab *lab;
-    double peak; /* GFLOP/s at the threads in use; NaN: not known */
     entry entry[ENTRIES_MAX];
     size_t count;
     attn_report report;
@@ -54,7 +54,7 @@ static entry *add_entry(bench *b, const char *label) {
     if (b->count == ENTRIES_MAX)
         return NULL;
     entry *e = &b->entry[b->count++];
-    *e = (entry){.median_ns = NAN, .band = NAN};
+    *e = (entry){.median_ns = NAN, .band = NAN, .peak_share = NAN};
     (void)snprintf(e->label, sizeof e->label, "%s", label);
     return e;
 }
@@ -179,12 +179,22 @@ static int by_size(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-/* Median and relative half quartile distance of ns[0], ns[stride], ... */
-static void summarise(const double *ns, size_t count, size_t stride, double *sorted, entry *e) {
+/* Sorts the values; gives their median. */
+static double middle(double *value, size_t count) {
+    qsort(value, count, sizeof *value, by_size);
+    return (value[count / 2] + value[(count - 1) / 2]) / 2;
+}
+
+/* Median and relative half quartile distance of ns[0], ns[stride], ..., and the share of peak[0],
+ * peak[1], ... that each of them reached. */
+static void summarise(const double *ns, const double *peak, double flops, size_t count,
+                      size_t stride, double *sorted, entry *e) {
+    for (size_t i = 0; i < count; i++)
+        sorted[i] = flops / ns[i * stride] / peak[i];
+    e->peak_share = isnan(peak[0]) ? NAN : middle(sorted, count);
     for (size_t i = 0; i < count; i++)
         sorted[i] = ns[i * stride];
-    qsort(sorted, count, sizeof *sorted, by_size);
-    e->median_ns = (sorted[count / 2] + sorted[(count - 1) / 2]) / 2;
+    e->median_ns = middle(sorted, count);
     e->band = (sorted[count * 3 / 4] - sorted[count / 4]) / 2 / e->median_ns;
 }
 
@@ -196,13 +206,16 @@ static attn_status measure(bench *b, attn_error *err) {
             slots[count++] = b->entry[i].slot;
     if (count == 0)
         return ATTN_OK;
-    double *ns = calloc(rounds * (count + 1), sizeof *ns); /* and room to sort those of one */
+    /* Behind the times, the peaks, and room to sort the values of one variant. */
+    double *ns = calloc(rounds * (count + 2), sizeof *ns);
     if (!ns)
         return attn_fail_nomem(err);
-    attn_status status = attn_lab_rounds(b->lab, slots, count, (int32_t)rounds, ns, err);
+    double *peak = ns + rounds * count, *sorted = peak + rounds;
+    attn_status status = attn_lab_rounds(b->lab, slots, count, (int32_t)rounds, ns, peak, err);
     for (size_t i = 0; i < b->count && status == ATTN_OK; i++)
         if (b->entry[i].ready)
-            summarise(ns + at++, rounds, count, ns + rounds * count, &b->entry[i]);
+            summarise(ns + at++, peak, attn_problem_flops(b->problem), rounds, count, sorted,
+                      &b->entry[i]);
     free(ns);
     return status;
 }
@@ -229,7 +242,7 @@ static void add_row(bench *b, const entry *e) {
                                      : attn_outcome_name(e->result.outcome));
     attn_report_number(&b->report, e->median_ns * 1e-6);
     attn_report_number(&b->report, gflops);
-    attn_report_number(&b->report, 100 * gflops / b->peak);
+    attn_report_number(&b->report, 100 * e->peak_share);
     attn_report_number(&b->report, default_ns(b, e) / e->median_ns);
     attn_report_number(&b->report, 100 * e->band);
     attn_report_text(&b->report, e->variant.family);
@@ -279,16 +292,6 @@ static void clear(bench *b) {
     attn_str_clear(&b->reasons);
 }
 
-/* The peak of all threads that kernels get here; NaN if it cannot be measured. */
-static double peak_of(const attn_device_info *device) {
-    attn_error err = ATTN_ERROR_INIT;
-    int32_t threads[ATTN_PEAKS_MAX], count = 0;
-    double peak[ATTN_PEAKS_MAX];
-    if (attn_probe_peaks(device, threads, peak, &count, &err) != ATTN_OK || count < 1)
-        return NAN;
-    return peak[count - 1];
-}
-
 static int bench_device(bench *b) {
     attn_error err = ATTN_ERROR_INIT;
     const attn_args *args = &b->cli->args;
@@ -298,7 +301,6 @@ static int bench_device(bench *b) {
                                       .seed = args->seed,
                                       .stop_fd = b->cli->stop_fd};
     int code = ATTN_EXIT_OK;
-    b->peak = peak_of(b->device);
     if (attn_lab_open(&options, &b->lab, &err) != ATTN_OK)
         return attn_failure(err.status, &err);
     for (size_t p = 0; p < b->cli->problems && !attn_stop_signal(b->cli->stop_fd); p++) {

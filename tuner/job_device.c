@@ -88,10 +88,12 @@ static attn_status send_timing(attn_job *job, attn_message_type type, size_t mos
     for (attn_candidate *c = job->on_way; c && job->asked_count < most; c = c->next)
         if (c->stage == ATTN_PROVED)
             job->asked[job->asked_count++] = c;
-    if (type == ATTN_MSG_RACE)
+    if (type == ATTN_MSG_RACE) {
         attn_put_f64(&body, job->best_ns);
-    else
+    } else {
         attn_put_u32(&body, ATTN_ROUNDS);
+        attn_put_u32(&body, 0); /* without peaks */
+    }
     attn_put_u32(&body, (uint32_t)job->asked_count);
     for (size_t i = 0; i < job->asked_count; i++)
         attn_put_u32(&body, job->asked[i]->slot);

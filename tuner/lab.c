@@ -250,15 +250,24 @@ static attn_status load_again(attn_lab *lab, size_t slot, attn_error *err) {
     return ATTN_OK;
 }
 
+static attn_status take_numbers(attn_fields *fields, double *to, size_t count, attn_error *err) {
+    size_t size;
+    const void *data = attn_get_bytes(fields, &size);
+    if (size != count * sizeof *to)
+        return attn_fail(err, ATTN_ERR_INTERNAL, "a worker's rounds have %zu bytes", size);
+    memcpy(to, data, size);
+    return ATTN_OK;
+}
+
 attn_status attn_lab_rounds(attn_lab *lab, const size_t *slots, size_t count, int32_t rounds,
-                            double *ns, attn_error *err) {
+                            double *ns, double *peak, attn_error *err) {
     attn_str body = ATTN_STR_INIT;
     attn_fields fields;
     attn_loss loss = {.slot = 0};
-    size_t size;
     for (size_t i = 0; i < count; i++)
         ATTN_TRY(load_again(lab, slots[i], err));
     attn_put_u32(&body, (uint32_t)rounds);
+    attn_put_u32(&body, 1); /* with peaks */
     attn_put_u32(&body, (uint32_t)count);
     for (size_t i = 0; i < count; i++)
         attn_put_u32(&body, (uint32_t)slots[i]);
@@ -272,9 +281,6 @@ attn_status attn_lab_rounds(attn_lab *lab, const size_t *slots, size_t count, in
         err->status = ATTN_ERR_LAUNCH;
         return ATTN_ERR_LAUNCH;
     }
-    const void *data = attn_get_bytes(&fields, &size);
-    if (size != count * (size_t)rounds * sizeof *ns)
-        return attn_fail(err, ATTN_ERR_INTERNAL, "a worker's rounds have %zu bytes", size);
-    memcpy(ns, data, size);
-    return ATTN_OK;
+    ATTN_TRY(take_numbers(&fields, ns, count * (size_t)rounds, err));
+    return take_numbers(&fields, peak, (size_t)rounds, err);
 }

@@ -30,8 +30,9 @@ attn_status attn_lab_add(attn_lab *lab, const attn_variant *variant, const attn_
                          size_t *slot, attn_trial_result *result, attn_error *err);
 
 /* Times the slots interleaved, round by round, under the device's timing lock:
- * ns[round * count + i] is one launch of slots[i]. ERR_LAUNCH names the slot that failed. */
+ * ns[round * count + i] is one launch of slots[i], peak[round] the device's peak after that round
+ * (see stand.h). ERR_LAUNCH names the slot that failed. */
 attn_status attn_lab_rounds(attn_lab *lab, const size_t *slots, size_t count, int32_t rounds,
-                            double *ns, attn_error *err);
+                            double *ns, double *peak, attn_error *err);
 
 #endif

@@ -59,7 +59,7 @@ attn_status attn_race(attn_stand *stand, attn_timed *timed, size_t count, double
 }
 
 attn_status attn_rounds(attn_stand *stand, attn_timed *timed, size_t count, int32_t rounds,
-                        double *ns, attn_error *err) {
+                        double *ns, double *peak, attn_error *err) {
     for (size_t i = 0; i < count; i++)
         ATTN_TRY(attn_stand_warm(stand, &timed[i], err));
     for (int32_t round = 0; round < rounds; round++) {
@@ -67,6 +67,8 @@ attn_status attn_rounds(attn_stand *stand, attn_timed *timed, size_t count, int3
             size_t at = (i + (size_t)round) % count;
             ATTN_TRY(attn_stand_sample(stand, &timed[at], &ns[(size_t)round * count + at], err));
         }
+        if (peak)
+            peak[round] = attn_stand_peak(stand);
     }
     return ATTN_OK;
 }

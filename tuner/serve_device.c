@@ -204,18 +204,22 @@ attn_status attn_serve_rounds(attn_server *server, attn_fields *fields, attn_str
     attn_timed *timed;
     size_t count;
     uint32_t rounds = attn_get_u32(fields);
-    double *ns = NULL;
+    bool peaks = attn_get_u32(fields) != 0;
+    double *ns = NULL; /* and one peak a round */
     attn_status status = get_timed(server, fields, &timed, &count, err);
     if (status == ATTN_OK && (rounds == 0 || rounds > ATTN_ROUNDS_MAX))
         status = attn_fail(err, ATTN_ERR_INTERNAL, "%u rounds", rounds);
-    if (status == ATTN_OK && !(ns = calloc(count * rounds + 1, sizeof *ns)))
+    if (status == ATTN_OK && !(ns = calloc((count + 1) * rounds, sizeof *ns)))
         status = attn_fail_nomem(err);
     if (status == ATTN_OK)
         status = attn_server_lock_device(server, err);
     if (status == ATTN_OK)
-        status = attn_rounds(server->stand, timed, count, (int32_t)rounds, ns, err);
+        status = attn_rounds(server->stand, timed, count, (int32_t)rounds, ns,
+                             peaks ? ns + count * rounds : NULL, err);
     if (status == ATTN_OK)
         attn_put_bytes(reply, ns, count * rounds * sizeof *ns);
+    if (status == ATTN_OK)
+        attn_put_bytes(reply, ns + count * rounds, rounds * sizeof *ns);
     free(timed);
     free(ns);
     return status;

@@ -52,7 +52,8 @@ attn_handler attn_serve_problem; /* problem, u32 mode, bytes seed */
 attn_handler attn_serve_prove;   /* u32 slot, binary, text target, launch, u32 repeats (0: the whole
                                   * check) -> verdict; loads it into the slot first */
 attn_handler attn_serve_race;    /* f64 best, u32 count, u32 slot... -> attn_timed... */
-attn_handler attn_serve_rounds;  /* u32 rounds, u32 count, u32 slot... -> bytes ns */
+attn_handler attn_serve_rounds;  /* u32 rounds, u32 peaks too, u32 count, u32 slot... ->
+                                  * bytes ns, bytes peak */
 
 /* Says that the next step begins; slot matters for launches. */
 void attn_server_step(attn_server *server, attn_step_kind kind, size_t slot);

@@ -203,3 +203,8 @@ attn_status attn_stand_sample(attn_stand *stand, attn_timed *timed, double *ns, 
         timed->ns[timed->count++] = *ns;
     return ATTN_OK;
 }
+
+double attn_stand_peak(const attn_stand *stand) {
+    const attn_backend *backend = stand->backend;
+    return backend->peak ? backend->peak(stand->device, backend->workers(stand->device)) : NAN;
+}

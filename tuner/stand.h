@@ -49,8 +49,13 @@ attn_status attn_race(attn_stand *stand, attn_timed *timed, size_t count, double
                       attn_error *err);
 
 /* Times the kernels round by round, each round beginning with the next one:
- * ns[round * count + i]. */
+ * ns[round * count + i]. peak, if not NULL, gets the device's peak of fused multiply-adds with all
+ * workers, GFLOP/s, measured after each round (NaN: it has no such measure): what the machine could
+ * do just then, clocks and neighbours included. */
 attn_status attn_rounds(attn_stand *stand, attn_timed *timed, size_t count, int32_t rounds,
-                        double *ns, attn_error *err);
+                        double *ns, double *peak, attn_error *err);
+
+/* That peak, now; NaN: the device has no such measure. */
+double attn_stand_peak(const attn_stand *stand);
 
 #endif

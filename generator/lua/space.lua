@@ -30,9 +30,13 @@ function space.open(f, class, runtime, device)
   local hidden = {}
   for name in pairs(runtime) do hidden[name] = true end
   for _, name in ipairs(f.specialise) do class[name], hidden[name] = runtime[name], nil end
+  local whole = {}
+  for name, value in pairs(class) do whole[name] = value end
+  for name, value in pairs(runtime) do whole[name] = value end
   local s = {
     family = f, runtime = runtime,
     p = engine.view.class(class, hidden), dev = engine.view.device(device),
+    problem = engine.view.class(whole, {}), -- for defaults, which render nothing
   }
   local accepted, reason = f.accepts(s.p, s.dev)
   if type(accepted) ~= "boolean" then
@@ -63,7 +67,7 @@ end
 -- Value indices of the family's default, in the order of the parameters.
 function space.default(s)
   local f = s.family
-  local values, indices = f.defaults(s.p, s.dev), {}
+  local values, indices = f.defaults(s.problem, s.dev), {}
   local function fail(...) fault(f, f.defaults, "defaults", ...) end
   if type(values) ~= "table" then fail("it returns a table of parameters") end
   for name, value in pairs(values) do

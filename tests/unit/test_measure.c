@@ -13,7 +13,7 @@ struct attn_backend_device {
     int64_t memory;
     int32_t blocks;
     double canary[16]; /* given one after the other, then the last again */
-    int canaries, canary_next;
+    int canaries, canary_next, peaks;
 };
 
 struct attn_kernel {
@@ -63,6 +63,10 @@ static void state_slot(attn_backend_device *device, attn_device_state *state) {
         device->canary_next++;
 }
 
+static double peak_slot(attn_backend_device *device, int32_t threads) {
+    return 50 * threads + device->peaks++;
+}
+
 static const attn_backend SCRIPTED = {.name = "scripted",
                                       .info = info_slot,
                                       .workers = workers_slot,
@@ -70,7 +74,8 @@ static const attn_backend SCRIPTED = {.name = "scripted",
                                       .free = free_slot,
                                       .copy = host_copy,
                                       .time = time_slot,
-                                      .state = state_slot};
+                                      .state = state_slot,
+                                      .peak = peak_slot};
 
 static attn_problem the_problem(void) {
     attn_problem problem;
@@ -257,13 +262,15 @@ static void check_rounds(void) {
     attn_timed timed[3] = {{.kernel = &kernel[0], .launch = &launch},
                            {.kernel = &kernel[1], .launch = &launch},
                            {.kernel = &kernel[2], .launch = &launch}};
-    double ns[7 * 3] = {0};
-    CHECK_OK(attn_rounds(stand, timed, 3, 7, ns, &err), err.line);
+    double ns[7 * 3] = {0}, peak[7];
+    CHECK_OK(attn_rounds(stand, timed, 3, 7, ns, peak, &err), err.line);
+    for (int i = 0; i < 7; i++)
+        CHECK_NEAR(peak[i], 100 + i, 1e-6); /* one a round, behind its samples */
     for (int i = 0; i < 21; i++)
         CHECK_NEAR(ns[i], kernel[i % 3].ns, 1e-6);
     CHECK_EQ_INT(timed[0].count, 7);
     kernel[1].fails_at = kernel[1].timings + 3;
-    CHECK_STATUS(attn_rounds(stand, timed, 3, 7, ns, &err), ATTN_ERR_LAUNCH, err.line);
+    CHECK_STATUS(attn_rounds(stand, timed, 3, 7, ns, NULL, &err), ATTN_ERR_LAUNCH, err.line);
     attn_stand_close(stand);
     CHECK_EQ_INT(device.blocks, 0);
 }

@@ -29,9 +29,9 @@ static attn_space *open_with(const char *params, const char *require, const char
     (void)snprintf(text, sizeof text,
                    "return family { name = 't', op = 'forward', backend = 'cpu', template = "
                    "'cpu/t.c', doc = '', accepts = function() return true end,\n"
-                   "params = { %s }, require = { %s }, %s\n"
+                   "params = { %s }, require = { %s },\n"
                    "launch = function(c, p) return { { grid = 'tiles', rows = 1 } } end,\n"
-                   "defaults = function(p) return {} end }\n",
+                   "defaults = function(p) return {} end, %s }\n",
                    params, require, more);
     overlay_make(folder);
     overlay_write(folder, "spaces/cpu/t.lua", text);
@@ -163,6 +163,20 @@ static void specialise(void) {
     close_all(space);
 }
 
+/* Defaults may follow the length, which nothing else sees. */
+static void defaults_by_length(void) {
+    static const char *const problems[] = {"fwd:f32:b1:h2:s64:d64", "fwd:f32:b1:h2:s512:d64"};
+    for (int n = 0; n < 2; n++) {
+        attn_space *space = open_with(
+            "{ 'A', { 1, 2 }, '' }", "",
+            "defaults = function(p) return { A = p.seq_q > 100 and 2 or 1 } end", problems[n]);
+        attn_config config;
+        CHECK_OK(attn_space_default(space, &config, &err), err.line);
+        CHECK_EQ_INT(config.value[0], n);
+        close_all(space);
+    }
+}
+
 /* The identity of a variant is the same in every generator, whatever was asked of it before. */
 static void same_identity(void) {
     attn_hash seen[2], sources[2];
@@ -224,6 +238,7 @@ int main(void) {
     endless_space();
     against_brute_force();
     specialise();
+    defaults_by_length();
     same_identity();
     source_hash();
     return check_done();

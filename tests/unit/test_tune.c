@@ -303,7 +303,7 @@ static void check_lab(void) {
     attn_error err = ATTN_ERROR_INIT;
     attn_trial_result result = {.outcome = ATTN_OUTCOME_RUNNING};
     size_t slot[2];
-    double ns[2 * 5] = {0};
+    double ns[2 * 5] = {0}, peak[5];
     const attn_lab_options options = {.device = fake_device(), .stop_fd = -1};
     CHECK_OK(attn_lab_open(&options, &lab, &err), err.line);
     CHECK_OK(attn_lab_problem(lab, &the.problem, &err), err.line);
@@ -312,11 +312,13 @@ static void check_lab(void) {
     CHECK_EQ_INT(result.outcome, ATTN_OUTCOME_OK);
     CHECK(result.error_max >= 0);
     CHECK_OK(add_variant(lab, "TILE=16", &slot[1], &result, &err), err.line);
-    CHECK_OK(attn_lab_rounds(lab, slot, 2, 5, ns, &err), err.line);
+    CHECK_OK(attn_lab_rounds(lab, slot, 2, 5, ns, peak, &err), err.line);
+    for (int i = 0; i < 5; i++)
+        CHECK(isnan(peak[i]) || peak[i] > 0);
     for (int i = 0; i < 10; i += 2)
         CHECK(ns[i] > 0 && ns[i + 1] > ns[i]); /* the first is known to be the best */
     slot[1] = 9;
-    CHECK_STATUS(attn_lab_rounds(lab, slot, 2, 5, ns, &err), ATTN_ERR_INVALID, err.line);
+    CHECK_STATUS(attn_lab_rounds(lab, slot, 2, 5, ns, peak, &err), ATTN_ERR_INVALID, err.line);
     attn_lab_close(lab);
     attn_lab_close(NULL);
 }

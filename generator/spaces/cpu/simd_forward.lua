@@ -26,6 +26,15 @@ local function steps(mask, vectors)
   return list
 end
 
+-- Groups of a task: many, for fewer passes over K and V, while each thread still gets eight tasks.
+local function groups(p, dev, lanes)
+  for _, count in ipairs { 4, 2 } do
+    local tasks = p.batch * ceil_div(p.heads_q * p.seq_q, count * lanes)
+    if tasks >= 8 * dev.threads then return count end
+  end
+  return 1
+end
+
 -- Accumulators, the vectors of a row, and one element of K or V must all stay in registers.
 local function fits(c, rows)
   return (rows + 1) * c.NV + 1 <= c.REGISTERS
@@ -59,9 +68,9 @@ return family {
   },
 
   core = {
-    VECTOR = { "full" }, MRV = { 4, 6, 8 }, BLOCK_K = { 48, 96 }, GROUPS = { 1, 2 },
+    VECTOR = { "full" }, MRV = { 4, 6, 8 }, BLOCK_K = { 48, 96 }, GROUPS = { 1, 4 },
     PACK_GQA = { 1 }, PREFETCH_V = { 1 }, EXP = { "native" }, EXP_DEGREE = { 5 },
-    UNROLL = { 1 }, ORDER = { "longest_first" }, COMPILER = { "cc" }, OPT = { "-O3" },
+    UNROLL = { 4 }, ORDER = { "longest_first" }, COMPILER = { "cc" }, OPT = { "-O3" },
   },
 
   derive = function(c, p, dev)
@@ -127,11 +136,14 @@ return family {
   end,
 
   defaults = function(p, dev)
-    local many = instruction_set(dev).registers == 32
+    local set = instruction_set(dev)
+    local many = set.registers == 32
+    local vectors = many and 4 or 3
     return {
-      VECTOR = "full", NV = many and 4 or 3, MR = many and 6 or 4,
-      MRV = many and p.head_dim_v >= 6 and 6 or 4, BLOCK_K = 96, GROUPS = 1,
-      PACK_GQA = 1, PACK_KV = 0, PREFETCH_V = 1, EXP = "native", EXP_DEGREE = 5, UNROLL = 1,
+      VECTOR = "full", NV = vectors, MR = many and 6 or 4,
+      MRV = many and p.head_dim_v >= 6 and 6 or 4, BLOCK_K = 96,
+      GROUPS = groups(p, dev, vectors * set.full),
+      PACK_GQA = 1, PACK_KV = 0, PREFETCH_V = 1, EXP = "native", EXP_DEGREE = 5, UNROLL = 4,
       ORDER = "longest_first", COMPILER = "cc", OPT = "-O3",
     }
   end,
