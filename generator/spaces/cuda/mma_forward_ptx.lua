@@ -19,7 +19,8 @@ return family {
     { "PAD", { 0, 8, 16 }, "elements behind each row in shared memory, against bank conflicts" },
     { "UNROLL", { 1, 2, 3 }, "tiles of keys in the body of the loop" },
     { "ORDER", { "longest_first", "row" }, "order of the query tiles" },
-    { "MIN_BLOCKS", { 1, 3 }, "blocks a multiprocessor that the registers must allow; 2 always fit" },
+    { "MIN_BLOCKS", { 1, 3 },
+      "blocks a multiprocessor that the registers must allow (2 always fit)" },
   },
 
   derive = function(c, p)
