@@ -162,6 +162,7 @@ typedef struct attn_db_row {
     attn_problem problem;
     attn_hash device; /* attn_device_hash */
     char *device_name;
+    char *device_text; /* attn_device_parse reads it; without what may differ from day to day */
     char *arch;
     char *environment;
     char *toolchain;

@@ -78,7 +78,8 @@ static char *copy(attn_sql *q, bool *failed) {
 }
 
 static const char COLUMNS[] =
-    "SELECT t.id, p.text, d.hash, d.name, d.arch, t.environment, c.identity, b.target, v.family, "
+    "SELECT t.id, p.text, d.hash, d.name, d.info, d.arch, t.environment, c.identity, b.target, "
+    "v.family, "
     "v.language, v.config, v.class, v.launch, v.options, v.hash, v.source_hash, b.hash, v.abi, "
     "t.threads, t.mode, t.outcome, t.error, t.median_ns, t.error_max, t.clock_mhz, t.power_w, "
     "t.temperature_c, t.throttled, b.registers, b.spills, b.smem, t.final_ns, t.band, "
@@ -109,6 +110,7 @@ static attn_status read_row(attn_sql *q, attn_db_row *row, attn_error *err) {
                          why);
     row->device = attn_sql_hash(q);
     row->device_name = copy(q, &failed);
+    row->device_text = copy(q, &failed);
     row->arch = copy(q, &failed);
     row->environment = copy(q, &failed);
     row->toolchain = copy(q, &failed);
@@ -180,6 +182,7 @@ void attn_db_rows_free(attn_db_rows *rows) {
     for (size_t i = 0; i < rows->count; i++) {
         attn_db_row *row = &rows->row[i];
         free(row->device_name);
+        free(row->device_text);
         free(row->arch);
         free(row->environment);
         free(row->toolchain);

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "context.h"
+#include "stale.h"
 
 /* What is gathered while a class is made. */
 struct maker {
@@ -59,33 +60,21 @@ static attn_status add(struct maker *m, const char *family, const char *config, 
 
 /* Renders a configuration (NULL: the default) of a family for the class. */
 static attn_status render(struct maker *m, const char *family, const attn_problem *problem,
-                          const char *config_text, attn_variant *variant, attn_error *err) {
+                          const char *config, attn_variant *variant, attn_error *err) {
     attn_gen *gen;
-    attn_space *space;
-    attn_config config;
     ATTN_TRY(attn_context_gen(m->ctx, &gen, err));
-    ATTN_TRY(attn_space_open(gen, family, problem, &m->device->info, &space, err));
-    attn_status status = attn_space_default(space, &config, err);
-    if (status == ATTN_OK && config_text)
-        status = attn_config_parse(space, config_text, &config, err);
-    if (status == ATTN_OK)
-        status = attn_space_render(space, &config, variant, err);
-    attn_space_close(space);
-    return status;
+    return attn_render_stored(gen, family, problem, &m->device->info, config, variant, err);
 }
 
-static const char SOURCE_CHANGED[] = "source: the family's files have changed";
-
-/* What a rendered variant tells of its row: files that have changed may render to the same source,
- * which is then not stale. */
+/* What a rendered variant tells of its row. On another device of the architecture it may be another
+ * one though no file has changed. */
 static void judge_rendered(const attn_db_row *row, const attn_variant *variant,
                            const char *toolchain, attn_candidate *c) {
-    bool same = attn_hash_equal(variant->hash, row->variant.hash);
-    if (same && strcmp(c->stale, SOURCE_CHANGED) == 0)
-        c->stale[0] = '\0';
-    if (!same)
-        (void)snprintf(c->stale, sizeof c->stale, "%s", SOURCE_CHANGED);
-    else if (!c->stale[0] && strcmp(toolchain, row->toolchain) != 0)
+    if (c->stale[0])
+        return;
+    if (!attn_hash_equal(variant->hash, row->variant.hash))
+        (void)snprintf(c->stale, sizeof c->stale, "source: it is another one on this device");
+    else if (strcmp(toolchain, row->toolchain) != 0)
         (void)snprintf(c->stale, sizeof c->stale, "toolchain: was %.90s", row->toolchain);
 }
 
@@ -108,14 +97,14 @@ static attn_status load_rendered(struct maker *m, const attn_db_row *row, attn_c
 /* Staleness that can be told without a compiler. */
 static void judge_row(struct maker *m, const attn_db_row *row, attn_candidate *c) {
     attn_gen *gen;
-    attn_hash source;
-    attn_error err = ATTN_ERROR_INIT;
+    attn_error ignored = ATTN_ERROR_INIT;
+    const char *source = NULL;
+    if (attn_context_gen(m->ctx, &gen, &ignored) == ATTN_OK)
+        source = attn_stale_source(gen, &m->device->info, row);
     if (strcmp(row->environment, m->device->info.environment) != 0)
         (void)snprintf(c->stale, sizeof c->stale, "environment: was %.90s", row->environment);
-    else if (attn_context_gen(m->ctx, &gen, &err) == ATTN_OK &&
-             attn_gen_source_hash(gen, row->variant.family, &source, &err) == ATTN_OK &&
-             !attn_hash_equal(source, row->source_hash))
-        (void)snprintf(c->stale, sizeof c->stale, "%s", SOURCE_CHANGED);
+    else if (source)
+        (void)snprintf(c->stale, sizeof c->stale, "source: %s", source);
 }
 
 /* Orders rows of one step: stale after fresh, hot after cold, far thread counts after near. */

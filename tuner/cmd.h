@@ -139,6 +139,9 @@ void attn_cli_close(attn_cli *cli);
 attn_status attn_cli_winner(const attn_cli *cli, const attn_problem *problem,
                             const attn_device_info *device, attn_db_rows *rows, attn_error *err);
 
+/* The device of a stored row, with its threads. */
+attn_status attn_row_device(const attn_db_row *row, attn_device_info *device, attn_error *err);
+
 /* Why a stored row is no longer what would be made today, NULL if it is: text that lives as long
  * as the program. */
 const char *attn_row_stale(attn_gen *gen, const attn_db_row *row);

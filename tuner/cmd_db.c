@@ -132,8 +132,9 @@ const attn_verb attn_db_verbs[] = {
      "are not stored are built again.\n",
      "device output system-db path " COMMON, 0, 0, attn_cmd_db_bundle, NULL},
     {"prune", "", "drop trials that are out of date",
-     "Those of families that have changed or are gone, of another kernel ABI, and those made on\n"
-     "the devices here with compilers that are no longer installed.\n",
+     "Those whose family is gone or would make another source of them now, those of another "
+     "kernel\n"
+     "ABI, and those made on the devices here with compilers that are no longer installed.\n",
      "dry-run path " COMMON, 0, 0, attn_cmd_db_prune, NULL},
     {"check", "", "look for damage",
      "The file's integrity, references, hashes of binaries, texts that parse. Exit code 1 if "

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "cmd.h"
+#include "stale.h"
 
 /*-*** Devices ***************************************************/
 
@@ -158,14 +159,19 @@ int attn_cli_write(attn_cli *cli, const attn_str *text) {
     return good ? ATTN_EXIT_OK : ATTN_EXIT_FOUND;
 }
 
+attn_status attn_row_device(const attn_db_row *row, attn_device_info *device, attn_error *err) {
+    ATTN_TRY(attn_device_parse(row->device_text, device, err));
+    if (row->threads > 0)
+        (void)attn_device_prop_set(device, "threads", row->threads);
+    return ATTN_OK;
+}
+
 const char *attn_row_stale(attn_gen *gen, const attn_db_row *row) {
-    attn_error err = ATTN_ERROR_INIT;
-    attn_hash hash;
-    if (row->abi != ATTN_ABI_VERSION)
-        return "made for another kernel ABI";
-    if (attn_gen_source_hash(gen, row->variant.family, &hash, &err) != ATTN_OK)
-        return "its family is not here";
-    return attn_hash_equal(hash, row->source_hash) ? NULL : "its family's files have changed";
+    attn_error ignored = ATTN_ERROR_INIT;
+    attn_device_info device;
+    if (attn_row_device(row, &device, &ignored) != ATTN_OK)
+        return "the description of its device cannot be read";
+    return attn_stale_source(gen, &device, row);
 }
 
 void attn_cli_close(attn_cli *cli) {

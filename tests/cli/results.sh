@@ -28,7 +28,10 @@ attntune-fake db best --path my --db two.db --system-db bundle.db --format csv |
 ATTNTUNE_DB=none attntune-fake db best --path my --system-db bundle.db --format csv | cut -d, -f1,5,9
 echo "--- prune"
 attntune-fake db prune --db two.db --path my
-sed -i 's/A few made-up times/Some made-up times/' my/spaces/fake/tiny.lua
+sed -i 's/A few made-up times/Some made-up times/' my/spaces/fake/tiny.lua # the same source
+attntune-fake db best --db two.db --path my --format csv | cut -d, -f5,11
+attntune-fake db prune --db two.db --path my --dry-run
+sed -i 's/nothing here is compiled/another source/' my/templates/fake/tiny.c
 attntune-fake db best --db two.db --path my --format csv | cut -d, -f5,11
 attntune-fake db prune --db two.db --path my --dry-run
 attntune-fake db prune --db two.db --path my
