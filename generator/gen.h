@@ -54,7 +54,7 @@ attn_status attn_gen_family(attn_gen *gen, const char *name, attn_family_info *i
                             attn_error *err);
 
 /* Hash of the family's files: space, template, every helper it can include, and the engine. A row
- * made with another one is stale. Needs no Lua. ERR_NOT_FOUND. */
+ * made with another one may be stale. Needs no Lua. ERR_NOT_FOUND. */
 attn_status attn_gen_source_hash(const attn_gen *gen, const char *family, attn_hash *hash,
                                  attn_error *err);
 
@@ -88,6 +88,10 @@ const char *attn_space_value(const attn_space *space, size_t param, size_t value
 
 /* "NV=4 MR=4 ...": every parameter in the space's order. */
 void attn_config_print(const attn_space *space, const attn_config *config, attn_str *out);
+
+/* The same of those whose values are not base's: nothing if there is none. */
+void attn_config_print_changed(const attn_space *space, const attn_config *config,
+                               const attn_config *base, attn_str *out);
 
 /* Changes the parameters that `text` names ("BK=64 NV=2", separated by blanks) in *config.
  * ERR_INVALID names the nearest parameter or the values there are. */

@@ -9,6 +9,18 @@ void attn_config_print(const attn_space *space, const attn_config *config, attn_
                           space->param[i].text[config->value[i]]);
 }
 
+void attn_config_print_changed(const attn_space *space, const attn_config *config,
+                               const attn_config *base, attn_str *out) {
+    const char *gap = "";
+    for (size_t i = 0; i < space->params; i++) {
+        if (config->value[i] == base->value[i])
+            continue;
+        attn_str_append_f(out, "%s%s=%s", gap, space->param[i].name,
+                          space->param[i].text[config->value[i]]);
+        gap = " ";
+    }
+}
+
 static attn_status no_param(const attn_space *space, const char *name, attn_error *err) {
     const char *names[ATTN_PARAMS_MAX];
     attn_str list = ATTN_STR_INIT;

@@ -90,7 +90,9 @@ static const option options[] = {
      "the shipped results\n(default: $ATTNTUNE_SYSTEM_DB, else the installed ones)"},
     {"path", "DIR[:DIR]", TEXT, AT(path), NULL,
      "folders with families of your own, or changed ones\n(default: $ATTNTUNE_PATH)"},
-    {"format", "NAME", CHOICE, AT(format), &formats, "table (the default), csv or jsonl"},
+    {"format", "NAME", CHOICE, AT(format), &formats,
+     "table (the default), csv or jsonl; a table shortens \"config\"\n"
+     "to the parameters that differ from the family's default"},
     {"help", NULL, FLAG, AT(help), NULL, "this text (-h)"},
 };
 enum { OPTIONS = sizeof options / sizeof options[0] };

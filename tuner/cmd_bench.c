@@ -246,7 +246,8 @@ static void add_row(bench *b, const entry *e) {
     attn_report_number(&b->report, default_ns(b, e) / e->median_ns);
     attn_report_number(&b->report, 100 * e->band);
     attn_report_text(&b->report, e->variant.family);
-    attn_report_text(&b->report, e->variant.config);
+    attn_report_config(&b->report, b->cli->gen, e->variant.family, b->problem, b->device,
+                       e->variant.config);
     attn_report_text(&b->report, e->ready ? NULL : e->result.error);
 }
 

@@ -21,6 +21,37 @@ attn_status attn_render_chosen(attn_gen *gen, const char *family, const attn_pro
     return status;
 }
 
+/* ERR_*: it is no configuration of the family as it is here. */
+static attn_status print_brief(attn_gen *gen, const char *family, const attn_problem *problem,
+                               const attn_device_info *device, const char *text, attn_str *out,
+                               attn_error *err) {
+    attn_space *space = NULL;
+    attn_config base, config;
+    ATTN_TRY(attn_space_open(gen, family, problem, device, &space, err));
+    attn_status status = attn_space_default(space, &base, err);
+    config = base;
+    if (status == ATTN_OK)
+        status = attn_config_parse(space, text, &config, err);
+    if (status == ATTN_OK)
+        attn_config_print_changed(space, &config, &base, out);
+    attn_space_close(space);
+    return status;
+}
+
+void attn_report_config(attn_report *report, attn_gen *gen, const char *family,
+                        const attn_problem *problem, const attn_device_info *device,
+                        const char *config) {
+    attn_str brief = ATTN_STR_INIT;
+    attn_error ignored = ATTN_ERROR_INIT;
+    bool shorten = report->format == ATTN_TABLE && config;
+    if (shorten && print_brief(gen, family, problem, device, config, &brief, &ignored) == ATTN_OK)
+        attn_report_text(report, brief.size ? attn_str_text(&brief) : "default");
+    else
+        attn_report_text(report, config);
+    report->failed |= brief.failed;
+    attn_str_free(&brief);
+}
+
 const attn_backend *attn_backend_of(const char *family) {
     size_t size = strcspn(family, "/");
     for (size_t i = 0; attn_backends[i]; i++)

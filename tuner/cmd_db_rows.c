@@ -5,6 +5,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "cmd_build.h"
 #include "cmd_db.h"
 
 /*-*** Selecting *************************************************/
@@ -88,6 +89,16 @@ void attn_time_text(int64_t seconds, char text[32]) {
         (void)strftime(text, 32, "%Y-%m-%dT%H:%M:%SZ", &tm);
 }
 
+static void add_config(const attn_cli *cli, const attn_db_row *row, attn_report *report) {
+    attn_error ignored = ATTN_ERROR_INIT;
+    attn_device_info device;
+    if (attn_row_device(row, &device, &ignored) == ATTN_OK)
+        attn_report_config(report, cli->gen, row->variant.family, &row->problem, &device,
+                           row->variant.config);
+    else
+        attn_report_text(report, row->variant.config);
+}
+
 /*-*** db best ***************************************************/
 
 static const attn_column best_columns[] = {
@@ -116,7 +127,7 @@ static void add_best(const attn_cli *cli, const char *source, const attn_db_row 
     attn_report_text(report, ended);
     attn_report_text(report, attn_row_stale(cli->gen, row));
     attn_report_text(report, row->variant.family);
-    attn_report_text(report, row->variant.config);
+    add_config(cli, row, report);
 }
 
 static bool has_problem(const attn_db_rows *rows, const attn_problem *problem) {
@@ -185,7 +196,7 @@ static const attn_column list_columns[] = {
     {"config", ATTN_TEXT},    {"error", ATTN_TEXT},
 };
 
-static void add_trial(const attn_db_row *row, attn_report *report) {
+static void add_trial(const attn_cli *cli, const attn_db_row *row, attn_report *report) {
     char text[ATTN_PROBLEM_TEXT], ended[32];
     attn_time_text(row->ended, ended);
     attn_report_text(report, row->id.text);
@@ -200,7 +211,7 @@ static void add_trial(const attn_db_row *row, attn_report *report) {
     attn_report_number(report, row->rank > 0 ? (double)row->rank : NAN);
     attn_report_number(report, row->result.error_max);
     attn_report_text(report, row->variant.family);
-    attn_report_text(report, row->variant.config);
+    add_config(cli, row, report);
     attn_report_text(report, row->result.error);
 }
 
@@ -238,7 +249,7 @@ int attn_cmd_db_list(attn_cli *cli) {
     attn_report_begin(&report, (attn_format)cli->args.format, list_columns,
                       ATTN_COLUMNS(list_columns));
     for (size_t i = 0; i < rows.count && i < limit; i++)
-        add_trial(&rows.row[i], &report);
+        add_trial(cli, &rows.row[i], &report);
     if (rows.count > limit)
         attn_say("%zu more; --all shows them", rows.count - limit);
     attn_db_rows_free(&rows);

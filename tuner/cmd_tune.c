@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "cmd.h"
+#include "cmd_build.h"
 #include "cmd_run.h"
 
 static const attn_column columns[] = {
@@ -60,7 +61,8 @@ static void add_row(tune_run *run, const attn_tune_options *options, const attn_
         attn_report_number(report, shares ? 100 * s->share[i] : NAN);
     attn_report_text(report, search_word(s, options));
     attn_report_text(report, s->family);
-    attn_report_text(report, s->config);
+    attn_report_config(report, run->cli->gen, s->family, &options->problems[s->problem],
+                       &options->devices[s->device], s->config);
     attn_report_text(report, s->family ? NULL : s->reason);
 }
 

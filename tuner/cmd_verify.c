@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "cmd.h"
+#include "cmd_build.h"
 #include "cmd_run.h"
 
 static const attn_column columns[] = {
@@ -12,6 +13,7 @@ static const attn_column columns[] = {
 };
 
 typedef struct verify_run {
+    attn_cli *cli;
     attn_report report;
     size_t right, other;
 } verify_run;
@@ -28,7 +30,8 @@ static void on_trial(void *user, const attn_tune_trial *trial) {
     attn_report_text(&run->report, right ? "right" : attn_outcome_name(trial->result->outcome));
     attn_report_number(&run->report, trial->result->error_max);
     attn_report_text(&run->report, trial->family);
-    attn_report_text(&run->report, trial->config);
+    attn_report_config(&run->report, run->cli->gen, trial->family, trial->problem, trial->device,
+                       trial->config);
     attn_report_text(&run->report, right ? NULL : trial->result->error);
 }
 
@@ -103,7 +106,7 @@ static int chosen_config(attn_cli *cli, const char **config) {
 int attn_cmd_verify(attn_cli *cli) {
     attn_error err = ATTN_ERROR_INIT;
     attn_tune_options options;
-    verify_run run = {.right = 0};
+    verify_run run = {.cli = cli};
     const char *config;
     ATTN_STEP(attn_cli_gen(cli));
     ATTN_STEP(attn_cli_problems(cli, cli->args.word, cli->args.words));

@@ -6,7 +6,7 @@ path=$ATTN_SOURCE/tests/gpu/planted
 
 begin=$(date +%s.%N)
 "$ATTNTUNE" tune "$problem" --device cuda:0 --family cuda/planted --path "$path" \
-    --search exhaustive --budget 120s >out 2>err || fail "exit code $?: $(cat err)"
+    --search exhaustive --budget 120s --format csv >out 2>err || fail "exit code $?: $(cat err)"
 awk -v a="$begin" -v b="$(date +%s.%N)" 'BEGIN { printf "%.1f s\n", b - a }'
 list >rows
 for pair in compile=compile_error wild=crash misaligned=crash trap=crash endless=timeout \

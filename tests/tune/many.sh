@@ -4,7 +4,7 @@
 plant "$work/planted" 24 ok wrong
 path=$work/planted
 for i in $(seq 16); do
-    tune --family planted --search exhaustive --budget 100s --jobs 1 >out.$i 2>err.$i &
+    tune --family planted --search exhaustive --budget 100s --jobs 1 --format csv >out.$i 2>err.$i &
     pids[i]=$!
 done
 for i in $(seq 16); do

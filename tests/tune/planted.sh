@@ -7,7 +7,7 @@ want="ok=ok compile_error=compile_error compile_crash=crash compile_hang=timeout
     wrong=wrong wrong_last_row=wrong wrong_lse=wrong wild=wrong flaky=wrong"
 plant "$work/planted" 2 $(for pair in $want; do echo "${pair%=*}"; done)
 path=$work/planted
-tune --search exhaustive --budget 120s --family planted >out 2>err || fail "exit code $?: $(cat err)"
+tune --search exhaustive --budget 120s --family planted --format csv >out 2>err || fail "exit code $?: $(cat err)"
 list >rows
 for pair in $want; do
     what=${pair%=*} outcome=${pair#*=}

@@ -75,12 +75,12 @@ chmod +x compiler
 
 problem=fwd:f32:b1:h2:s32:d16:lse
 CC=$work/compiler "$ATTNTUNE" tune $problem --device cpu --threads 1 --path my --family planted \
-    --search exhaustive --budget 120s >out 2>err || fail "exit code $?: $(cat out err)"
+    --search exhaustive --budget 120s --format csv >out 2>err || fail "exit code $?: $(cat out err)"
 "$ATTNTUNE" db list --all --format jsonl --path my >rows.jsonl
 for pair in $want; do
     what=${pair%=*} outcome=${pair#*=}
     got=$(grep "\"config\": \"WHAT=$what\"" rows.jsonl | sed 's/.*"outcome": "\([a-z_]*\)".*/\1/' | tr '\n' ' ')
     [ "$got" = "$outcome " ] || fail "$what: not one trial that is $outcome, but: $got"
 done
-grep -q 'WHAT=\(late_ok\|ok\|spoil\)$' out || fail "no right variant has won: $(cat out)"
+grep -q ',WHAT=\(late_ok\|ok\|spoil\),' out || fail "no right variant has won: $(cat out)"
 exit $bad
