@@ -35,9 +35,10 @@
     XX(OOM, "oom")                       /* run takes more and more memory */                      \
     XX(WRONG, "wrong")                   /* every row has a wrong element */                       \
     XX(WRONG_LAST_ROW, "wrong_last_row") /* only the last row of the last head */                  \
-    XX(WRONG_LSE, "wrong_lse")           /* O is right */                                          \
-    XX(WILD, "wild")                     /* an element behind the last row of O is written */      \
-    XX(FLAKY, "flaky")                   /* every second run differs in one bit */
+    XX(WRONG_LATER, "wrong_later") /* one row, in the third run on over 1e5 keys and after */      \
+    XX(WRONG_LSE, "wrong_lse")     /* O is right */                                                \
+    XX(WILD, "wild")               /* an element behind the last row of O is written */            \
+    XX(FLAKY, "flaky")             /* every second run differs in one bit */
 
 typedef enum fake_outcome {
 #define XX(name, text) FAKE_##name,
@@ -67,7 +68,7 @@ struct attn_backend_device {
 struct attn_kernel {
     attn_backend_device *device;
     fake_code code;
-    uint64_t runs, samples;
+    uint64_t runs, long_runs, samples;
 };
 
 static attn_status fake_count(int32_t *count, attn_error *err) {
@@ -269,6 +270,10 @@ static void spoil_result(attn_kernel *kernel, const attn_call *call) {
         for (int64_t column = 0; column < p->head_dim_v; column++)
             spoil(call, output(call, b_last, h_last, row_last, column));
         break;
+    case FAKE_WRONG_LATER:
+        for (int64_t column = 0; kernel->long_runs > 2 && column < p->head_dim_v; column++)
+            spoil(call, output(call, 0, p->heads_q / 2, 0, column));
+        break;
     case FAKE_WRONG_LSE:
         if (call->args.lse)
             call->args.lse[(b_last * p->heads_q + h_last) * p->seq_q + row_last] += 0.5F;
@@ -307,6 +312,7 @@ static attn_status fake_run(attn_kernel *kernel, const attn_call *call, void *st
     int64_t tasks = attn_step_tasks(&launch.step[0], &launch, call->problem);
     for (int64_t i = 0; i < tasks; i++)
         task(&args, (int)i, 0);
+    kernel->long_runs += call->problem->seq_kv > 100000;
     spoil_result(kernel, call);
     kernel->runs++;
     return ATTN_OK;

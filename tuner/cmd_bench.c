@@ -293,13 +293,19 @@ static void clear(bench *b) {
     attn_str_clear(&b->reasons);
 }
 
+static void say_note(const char *line) {
+    attn_say("%s", line);
+}
+
 static int bench_device(bench *b) {
     attn_error err = ATTN_ERROR_INIT;
     const attn_args *args = &b->cli->args;
-    const attn_lab_options options = {.device = b->device,
+    const attn_lab_options options = {.gen = b->cli->gen,
+                                      .device = b->device,
                                       .threads = args->threads,
                                       .mode = (attn_mode)args->mode,
                                       .seed = args->seed,
+                                      .note = say_note,
                                       .stop_fd = b->cli->stop_fd};
     int code = ATTN_EXIT_OK;
     if (attn_lab_open(&options, &b->lab, &err) != ATTN_OK)

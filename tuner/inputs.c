@@ -85,13 +85,20 @@ void attn_poison_output(attn_dtype dtype, void *at, size_t n) {
 }
 
 bool attn_poison_is_output(attn_dtype dtype, const void *at, size_t n) {
+    enum { PART = 256 }; /* elements between two looks at what was found: these become vectors */
     const uint32_t *word = at;
     const uint16_t *half = at;
-    for (size_t i = 0; i < n; i++)
-        if (dtype == ATTN_F32 ? word[i] != ATTN_POISON_OUTPUT_F32
-                              : half[i] != ATTN_POISON_OUTPUT_16)
-            return false;
-    return true;
+    uint32_t other = 0;
+    for (size_t i = 0; i < n && !other; i += PART) {
+        const size_t end = n - i < PART ? n : i + PART;
+        if (dtype == ATTN_F32)
+            for (size_t k = i; k < end; k++)
+                other |= word[k] ^ ATTN_POISON_OUTPUT_F32;
+        else
+            for (size_t k = i; k < end; k++)
+                other |= half[k] ^ ATTN_POISON_OUTPUT_16;
+    }
+    return other == 0;
 }
 
 bool attn_poison_has_input(attn_dtype dtype, const void *at, size_t n) {

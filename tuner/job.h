@@ -23,8 +23,9 @@ typedef struct attn_lane {
     const attn_backend *backend;
     attn_device_info device; /* as the worker has opened it, with the threads asked for */
     attn_worker worker;
-    bool opened; /* the worker has the device ... */
-    bool ready;  /* ... and the present problem */
+    bool opened;    /* the worker has the device ... */
+    bool ready;     /* ... and the present problem */
+    char said[400]; /* the last note on what is not compared, so that it is made once */
 } attn_lane;
 
 typedef struct attn_family {

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "job.h"
+#include "judge_kernel.h"
 #include "resident.h"
 #include "stand.h"
 #include "verify.h"
@@ -28,11 +29,19 @@ static attn_status send_open(attn_lane *lane, attn_error *err) {
     return send(lane, ATTN_MSG_OPEN, &body, err);
 }
 
+/* So long may a kernel take that is slower than any worth its name. */
+static double slowest_launch(const attn_job *job) {
+    return fmax(LAUNCH_FLOOR_S, attn_problem_flops(job->problem) / SLOWEST_FLOPS);
+}
+
 static attn_status send_problem(attn_job *job, attn_error *err) {
     attn_str body = ATTN_STR_INIT;
     attn_put_bytes(&body, job->problem, sizeof *job->problem);
     attn_put_u32(&body, (uint32_t)job->options->mode);
     attn_put_bytes(&body, &job->options->seed, sizeof job->options->seed);
+    attn_judge_put(&body, job->options->gen, &job->lane->device, job->problem);
+    attn_worker_limits(&job->lane->worker, slowest_launch(job), 0,
+                       attn_memory_share(attn_problem_bytes(job->problem)));
     job->worn = false;
     return send(job->lane, ATTN_MSG_PROBLEM, &body, err);
 }
@@ -40,9 +49,8 @@ static attn_status send_problem(attn_job *job, attn_error *err) {
 /* A launch that takes 50 times as long as the best will not end; while there is no best, one that
  * is slower than any kernel could be. */
 static double launch_limit(const attn_job *job) {
-    double expected = isnan(job->best_ns) ? attn_problem_flops(job->problem) / SLOWEST_FLOPS
-                                          : LAUNCH_FACTOR * job->best_ns * 1e-9;
-    return fmax(LAUNCH_FLOOR_S, expected);
+    return isnan(job->best_ns) ? slowest_launch(job)
+                               : fmax(LAUNCH_FLOOR_S, LAUNCH_FACTOR * job->best_ns * 1e-9);
 }
 
 static uint32_t free_slot(const attn_job *job) {
@@ -250,6 +258,26 @@ static attn_status take_rounds(attn_job *job, attn_fields *fields, attn_error *e
     return ATTN_OK;
 }
 
+static void note(attn_job *job, const char *line) {
+    if (job->options->events.note)
+        job->options->events.note(job->options->events.user, line);
+}
+
+/* Says what is compared: what is not, once; what the judge has cost, where that is asked for. */
+static void take_judge(attn_job *job, attn_fields *fields) {
+    const attn_judge_reply judge = attn_judge_take_reply(fields);
+    char line[sizeof job->lane->said];
+    if (judge.reason[0]) {
+        if (strcmp(judge.reason, job->lane->said) != 0)
+            note(job, judge.reason);
+        (void)snprintf(job->lane->said, sizeof job->lane->said, "%s", judge.reason);
+    } else if (judge.seconds > 0 && job->options->verify_only) {
+        (void)snprintf(line, sizeof line, "every element is also compared with %s (%.2f s)",
+                       judge.name, judge.seconds);
+        note(job, line);
+    }
+}
+
 static attn_status take_reply(attn_job *job, attn_fields *fields, const attn_error *reply,
                               uint32_t slot, attn_error *err) {
     attn_lane *lane = job->lane;
@@ -262,6 +290,7 @@ static attn_status take_reply(attn_job *job, attn_fields *fields, const attn_err
     case ATTN_MSG_PROBLEM:
         if (reply->status != ATTN_OK)
             return attn_fail(err, ATTN_ERR_DEVICE, "%s", reply->line);
+        take_judge(job, fields);
         lane->ready = true;
         return ATTN_OK;
     case ATTN_MSG_PROVE:

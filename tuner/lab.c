@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "backend.h"
+#include "judge_kernel.h"
 #include "resident.h"
 #include "stop.h"
 #include "verify.h"
@@ -96,6 +97,12 @@ static attn_status ask(attn_lab *lab, attn_message_type type, attn_str *body, at
     return status;
 }
 
+static void take_judge(const attn_lab *lab, attn_fields *fields) {
+    const attn_judge_reply judge = attn_judge_take_reply(fields);
+    if (judge.reason[0] && lab->options.note)
+        lab->options.note(judge.reason);
+}
+
 static attn_status get_ready(attn_lab *lab, attn_loss *loss, attn_error *err) {
     attn_str body = ATTN_STR_INIT;
     attn_fields fields;
@@ -113,8 +120,11 @@ static attn_status get_ready(attn_lab *lab, attn_loss *loss, attn_error *err) {
         attn_put_bytes(&body, &lab->problem, sizeof lab->problem);
         attn_put_u32(&body, (uint32_t)lab->options.mode);
         attn_put_bytes(&body, &lab->options.seed, sizeof lab->options.seed);
+        attn_judge_put(&body, lab->options.gen, &lab->device, &lab->problem);
         status = ask(lab, ATTN_MSG_PROBLEM, &body, &fields, loss, err);
         lab->ready = status == ATTN_OK;
+        if (status == ATTN_OK)
+            take_judge(lab, &fields);
     }
     attn_str_free(&body);
     return status;

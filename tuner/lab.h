@@ -7,14 +7,17 @@
 #define ATTN_LAB_H
 
 #include "db.h"
+#include "gen.h"
 
 typedef struct attn_lab attn_lab;
 
 typedef struct attn_lab_options {
+    attn_gen *gen; /* for the kernel that judges all others; NULL: none does */
     const attn_device_info *device;
     int32_t threads; /* as in attn_tune_options */
     attn_mode mode;
     uint64_t seed;
+    void (*note)(const char *line); /* warnings; may be NULL */
     int stop_fd; /* -1, or of attn_stop_open: calls then return ERR_TIMEOUT once a signal came */
 } attn_lab_options;
 

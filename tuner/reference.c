@@ -22,7 +22,7 @@ struct work {
     lanes q[DIM_MAX]; /* times the scale */
     lanes o[DIM_MAX];
     double key[DIM_MAX]; /* one row of K or V */
-    double max[LANES], sum[LANES], logit[LANES];
+    double max[LANES], sum[LANES], squares[LANES], logit[LANES];
     int64_t begin[LANES], end[LANES];
     const attn_inputs *inputs;
     lanes *score; /* [seq_kv] */
@@ -78,7 +78,7 @@ static void score_keys(struct work *w, int64_t b, int64_t h, int64_t first, int6
 /* Turns logits into weights: exp(logit - max) where the row sees the key, else 0. */
 static void weigh_keys(struct work *w, int64_t first, int64_t last) {
     for (int i = 0; i < LANES; i++) {
-        double max = -INFINITY, sum = 0, logit = 0;
+        double max = -INFINITY, sum = 0, squares = 0, logit = 0;
         for (int64_t j = w->begin[i]; j < w->end[i]; j++) {
             double s = w->score[j - first][i];
             max = s > max ? s : max;
@@ -89,11 +89,22 @@ static void weigh_keys(struct work *w, int64_t first, int64_t last) {
             double p = seen ? exp(w->score[j - first][i] - max) : 0.0;
             w->score[j - first][i] = p;
             sum += p;
+            squares += p * p;
         }
         w->max[i] = max;
         w->sum[i] = sum;
+        w->squares[i] = squares;
         w->logit[i] = logit;
     }
+}
+
+/* What compare.h says: the larger of ||o|| and its average under these weights. */
+static double size_of(const struct work *w, int i, const double *o) {
+    const int32_t columns = w->args.head_dim_v;
+    double norm = 0;
+    for (int32_t c = 0; c < columns; c++)
+        norm += o[c] * o[c];
+    return sqrt(fmax(norm, columns * w->squares[i] / (w->sum[i] * w->sum[i])));
 }
 
 static void sum_values(struct work *w, int64_t b, int64_t h, int64_t first, int64_t last) {
@@ -125,6 +136,7 @@ static void compute_batch(struct work *w, attn_reference *ref, int64_t at, int c
             o[c] = blind ? 0.0 : w->o[c][i] / w->sum[i];
         ref->lse[at + i] = blind ? -INFINITY : w->max[i] + log(w->sum[i]);
         ref->logit[at + i] = blind ? 0.0 : w->logit[i];
+        ref->size[at + i] = blind ? 0.0 : size_of(w, i, o);
     }
 }
 
@@ -147,10 +159,11 @@ static attn_status allocate(const attn_forward_args *a, attn_reference *ref, str
     ref->o = calloc(rows * (size_t)a->head_dim_v, sizeof *ref->o);
     ref->lse = calloc(rows, sizeof *ref->lse);
     ref->logit = calloc(rows, sizeof *ref->logit);
+    ref->size = calloc(rows, sizeof *ref->size);
     *work = aligned_alloc(_Alignof(struct work), sizeof **work);
     if (*work)
         (*work)->score = aligned_alloc(sizeof(lanes), keys * sizeof(lanes));
-    if (ref->o && ref->lse && ref->logit && *work && (*work)->score)
+    if (ref->o && ref->lse && ref->logit && ref->size && *work && (*work)->score)
         return ATTN_OK;
     return attn_fail_nomem(err);
 }
@@ -182,5 +195,6 @@ void attn_reference_free(attn_reference *ref) {
     free(ref->o);
     free(ref->lse);
     free(ref->logit);
+    free(ref->size);
     memset(ref, 0, sizeof *ref);
 }

@@ -16,6 +16,7 @@ typedef struct attn_reference {
     double *o;       /* [rows][head_dim_v] */
     double *lse;     /* [rows] natural log; -inf for a row that sees no key */
     double *logit;   /* [rows] max |logit| over the keys that the row sees, 0 if none */
+    double *size;    /* [rows] what errors of o are measured against, see compare.h; 0: no key */
     double plain;    /* error of the plain float32 algorithm on these inputs; 0 unless f32 */
     bool complete;   /* every row is there, but for those of `ignored` */
     int64_t ignored; /* (batch, kv head) of which nothing is promised, -1 if none */

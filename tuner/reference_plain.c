@@ -50,12 +50,10 @@ attn_status attn_reference_plain(const attn_inputs *inputs, attn_reference *ref,
     int64_t n = samples(p), step = ref->rows > n ? ref->rows / n : 1;
     for (int64_t i = 0; weight && o && i < ref->rows; i += step) {
         const double *want = ref->o + i * p->head_dim_v;
-        double row_wrong = 0, row_whole = 0;
+        double row_wrong = 0, row_whole = ref->size[i] * ref->size[i];
         plain_row(&args, ref->row[i], weight, o);
-        for (int32_t c = 0; c < p->head_dim_v; c++) {
+        for (int32_t c = 0; c < p->head_dim_v; c++)
             row_wrong += (o[c] - want[c]) * (o[c] - want[c]);
-            row_whole += want[c] * want[c];
-        }
         if (isfinite(row_wrong) && isfinite(row_whole)) {
             wrong += row_wrong;
             whole += row_whole;

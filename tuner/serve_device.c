@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "judge_kernel.h"
 #include "server.h"
 
 /*-*** The watched backend ***************************************/
@@ -39,7 +40,7 @@ static bool watched_fits(const attn_kernel *kernel, const attn_call *call) {
     return slot->server->backend->fits(slot->kernel, call);
 }
 
-static attn_kernel *watched_kernel(attn_slot *slot) {
+attn_kernel *attn_server_kernel(attn_slot *slot) {
     return (attn_kernel *)(void *)slot;
 }
 
@@ -96,9 +97,8 @@ static void drop_slot(attn_server *server, attn_slot *slot) {
 
 attn_status attn_serve_problem(attn_server *server, attn_fields *fields, attn_str *reply,
                                attn_error *err) {
-    (void)reply;
     ATTN_TRY(need_device(server, err));
-    for (size_t i = 0; i < ATTN_SLOTS; i++)
+    for (size_t i = 0; i <= ATTN_SLOTS; i++)
         drop_slot(server, &server->slot[i]);
     attn_verifier_destroy(server->verifier);
     attn_stand_close(server->stand);
@@ -110,7 +110,8 @@ attn_status attn_serve_problem(attn_server *server, attn_fields *fields, attn_st
     attn_get_struct(fields, &seed, sizeof seed);
     ATTN_TRY(attn_server_lock_work(server, err));
     ATTN_TRY(attn_verifier_create(&server->watched, server->device, &server->problem, seed,
-                                  &server->verifier, err));
+                                  ATTN_VERIFIER_SECONDS, &server->verifier, err));
+    ATTN_TRY(attn_judge_serve(server, &server->slot[ATTN_SLOTS], fields, reply, err));
     return attn_stand_open(&server->watched, server->device, &server->problem, mode, seed,
                            &server->stand, err);
 }
@@ -151,7 +152,7 @@ attn_status attn_serve_prove(attn_server *server, attn_fields *fields, attn_str 
     ATTN_TRY(attn_server_lock_work(server, err));
     ATTN_TRY(load(server, slot, fields, err));
     int32_t repeats = (int32_t)attn_get_u32(fields);
-    attn_kernel *kernel = watched_kernel(slot);
+    attn_kernel *kernel = attn_server_kernel(slot);
     if (repeats > 0)
         ATTN_TRY(
             attn_verifier_repeat(server->verifier, kernel, &slot->launch, repeats, &verdict, err));
@@ -177,7 +178,7 @@ static attn_status get_timed(attn_server *server, attn_fields *fields, attn_time
         attn_slot *slot = get_slot(server, fields, err);
         if (!slot || !slot->kernel)
             return attn_fail(err, ATTN_ERR_INTERNAL, "an empty slot cannot be timed");
-        (*timed)[i].kernel = watched_kernel(slot);
+        (*timed)[i].kernel = attn_server_kernel(slot);
         (*timed)[i].launch = &slot->launch;
     }
     return ATTN_OK;

@@ -36,7 +36,7 @@ struct attn_server {
     uint64_t seed;
     attn_verifier *verifier; /* of the problem; NULL before PROBLEM */
     attn_stand *stand;
-    attn_slot slot[ATTN_SLOTS];
+    attn_slot slot[ATTN_SLOTS + 1]; /* the last one is the judge's */
 };
 
 /* One request; what it puts into the reply is dropped if it fails. */
@@ -48,12 +48,16 @@ attn_handler attn_serve_compile; /* texts backend language source options target
                                   * f64 seconds, binary */
 attn_handler attn_serve_open;    /* text backend, u32 ordinal, u32 threads -> text info */
 attn_handler attn_serve_peak;    /* u32 threads -> f64 */
-attn_handler attn_serve_problem; /* problem, u32 mode, bytes seed */
+attn_handler attn_serve_problem; /* problem, u32 mode, bytes seed, the judge (judge_kernel.h) ->
+                                  * attn_judge_reply */
 attn_handler attn_serve_prove;   /* u32 slot, binary, text target, launch, u32 repeats (0: the whole
                                   * check) -> verdict; loads it into the slot first */
 attn_handler attn_serve_race;    /* f64 best, u32 count, u32 slot... -> attn_timed... */
 attn_handler attn_serve_rounds;  /* u32 rounds, u32 peaks too, u32 count, u32 slot... ->
                                   * bytes ns, bytes peak */
+
+/* What the watched backend takes for a kernel. */
+attn_kernel *attn_server_kernel(attn_slot *slot);
 
 /* Says that the next step begins; slot matters for launches. */
 void attn_server_step(attn_server *server, attn_step_kind kind, size_t slot);

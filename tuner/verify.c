@@ -1,16 +1,21 @@
-/* verify.c: proofs (inputs with their reference), made once, and kernels held against them. */
+/* verify.c: proofs (inputs with their reference, and the judge's output where that lacks rows),
+ * made once, and kernels held against them. */
 #include "verify.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "hostile.h"
 #include "verify_run.h"
 
-/* Work allowed for the references of a problem, in seconds: 2 in all. */
-#define SECONDS_FULL 1.3
-#define SECONDS_OTHER 0.3
+/* What the references of a problem have of the time for them: step 2's, and each of step 3. */
+#define SHARE_FULL 0.65
+#define SHARE_OTHER 0.15
+
+/* A judge is expected to take at most so long on one of the inputs. */
+#define JUDGE_SECONDS 5.0
 
 /* The problem counts as large from so many multiplications: some 10 ms on one core. */
 #define LARGE 2e8
@@ -19,8 +24,12 @@ struct attn_verifier {
     attn_rig rig;
     attn_problem problem;
     uint64_t seed;
+    double seconds;
     attn_proof **proof;
     size_t proofs, capacity;
+    attn_kernel *judge; /* NULL: none */
+    attn_launch judge_launch;
+    double judge_rate; /* multiplications a second, as measured; 0: not yet */
 };
 
 static bool same_spec(const attn_input_spec *a, const attn_input_spec *b) {
@@ -42,8 +51,69 @@ static void proof_free(attn_proof *proof) {
         return;
     attn_inputs_free(&proof->inputs);
     attn_reference_free(&proof->reference);
+    attn_judge_free(&proof->judge);
     free(proof);
 }
+
+/*-*** The judge *************************************************/
+
+static double work_of(const attn_problem *p) {
+    return attn_problem_pairs(p) * (p->head_dim + p->head_dim_v);
+}
+
+static double seconds_now(void) {
+    struct timespec t;
+    (void)clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+static attn_status judge_admits(const attn_verifier *v, const attn_proof *proof, attn_error *err) {
+    const attn_problem *p = &proof->inputs.problem;
+    double seconds = v->judge_rate > 0 ? work_of(p) / v->judge_rate : 0;
+    if (attn_limits_broken(&v->judge_launch, p) ||
+        !attn_rig_fits(&v->rig, proof, v->judge, &v->judge_launch))
+        return attn_fail(err, ATTN_ERR_UNSUPPORTED, "it does not admit the problem");
+    if (seconds > JUDGE_SECONDS)
+        return attn_fail(err, ATTN_ERR_UNSUPPORTED, "it would take %.0f s", seconds);
+    return ATTN_OK;
+}
+
+/* Has the judge make its output for a proof that needs one. */
+static attn_status judge_proof(attn_verifier *v, attn_proof *proof, attn_error *err) {
+    attn_verdict verdict = ATTN_VERDICT_INIT;
+    if (!v->judge || proof->reference.complete || proof->judge.image)
+        return ATTN_OK;
+    ATTN_TRY(judge_admits(v, proof, err));
+    double begun = seconds_now();
+    ATTN_TRY(attn_rig_judge(&v->rig, proof, v->judge, &v->judge_launch, &verdict, err));
+    v->judge_rate = work_of(&proof->inputs.problem) / fmax(1e-6, seconds_now() - begun);
+    if (verdict.right)
+        return ATTN_OK;
+    return attn_fail(err, ATTN_ERR_INTERNAL, "it disagrees with the float64 reference: %s",
+                     verdict.reason);
+}
+
+bool attn_verifier_partial(const attn_verifier *v) {
+    for (size_t i = 0; i < v->proofs; i++)
+        if (!v->proof[i]->reference.complete)
+            return true;
+    return false;
+}
+
+/* The smallest proofs, which were made last, first: they tell how long the others take. */
+attn_status attn_verifier_judge(attn_verifier *v, attn_kernel *kernel, const attn_launch *launch,
+                                attn_error *err) {
+    attn_status st = ATTN_OK;
+    v->judge = kernel;
+    v->judge_launch = *launch;
+    for (size_t i = v->proofs; i-- > 0 && st == ATTN_OK;)
+        st = judge_proof(v, v->proof[i], err);
+    if (st != ATTN_OK)
+        v->judge = NULL;
+    return st;
+}
+
+/*-*** Proofs ****************************************************/
 
 /* The proof for a problem and its inputs, from the cache or made now. */
 static attn_status proof_get(attn_verifier *v, const attn_problem *problem,
@@ -70,6 +140,8 @@ static attn_status proof_get(attn_verifier *v, const attn_problem *problem,
                                  &made->reference, err);
     if (st == ATTN_OK)
         st = attn_inputs_upload(&made->inputs, v->rig.backend, v->rig.device, err);
+    if (st == ATTN_OK)
+        st = judge_proof(v, made, err);
     if (st != ATTN_OK) {
         proof_free(made);
         return st;
@@ -81,7 +153,7 @@ static attn_status proof_get(attn_verifier *v, const attn_problem *problem,
 /* Where the problem is large, one of its (batch, kv head) groups; else the problem. */
 static attn_problem part_of(const attn_problem *p) {
     attn_problem part = *p;
-    if (attn_problem_pairs(p) * (p->head_dim + p->head_dim_v) > LARGE && p->heads_kv > 0) {
+    if (work_of(p) > LARGE && p->heads_kv > 0) {
         part.heads_q = p->heads_q / p->heads_kv;
         part.heads_kv = part.batch = 1;
     }
@@ -95,12 +167,12 @@ static attn_status main_proof(attn_verifier *v, attn_input_kind kind, const attn
     attn_input_spec spec = {kind, ATTN_STRIDES_LAYOUT, NAN, v->seed + (uint64_t)kind};
     if (launch && attn_limits_broken(launch, &problem))
         problem = v->problem;
-    return proof_get(v, &problem, &spec, kind == ATTN_INPUT_STD1 ? SECONDS_FULL : SECONDS_OTHER,
-                     proof, err);
+    double share = kind == ATTN_INPUT_STD1 ? SHARE_FULL : SHARE_OTHER;
+    return proof_get(v, &problem, &spec, share * v->seconds, proof, err);
 }
 
 attn_status attn_verifier_create(const attn_backend *backend, attn_backend_device *device,
-                                 const attn_problem *problem, uint64_t seed,
+                                 const attn_problem *problem, uint64_t seed, double seconds,
                                  attn_verifier **verifier, attn_error *err) {
     attn_verifier *v = calloc(1, sizeof *v);
     attn_proof *proof;
@@ -109,6 +181,7 @@ attn_status attn_verifier_create(const attn_backend *backend, attn_backend_devic
         return attn_fail_nomem(err);
     v->problem = *problem;
     v->seed = seed;
+    v->seconds = seconds;
     v->rig.backend = backend;
     v->rig.device = device;
     attn_status st = ATTN_OK;
@@ -152,7 +225,7 @@ static attn_status check_hostile(attn_verifier *v, attn_kernel *kernel, const at
     size_t count = attn_hostile_list(&v->problem, launch, list);
     for (size_t i = 0; i < count && verdict->right; i++) {
         attn_proof *proof;
-        ATTN_TRY(proof_get(v, &list[i].problem, &list[i].spec, SECONDS_FULL, &proof, err));
+        ATTN_TRY(proof_get(v, &list[i].problem, &list[i].spec, INFINITY, &proof, err));
         if (attn_rig_fits(&v->rig, proof, kernel, launch))
             ATTN_TRY(attn_rig_prove(&v->rig, proof, kernel, launch, 1, verdict, err));
     }

@@ -1,7 +1,6 @@
 /* verify_run.c: see verify_run.h. */
 #include "verify_run.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -93,11 +92,7 @@ static bool all_poison(const unsigned char *at, size_t size) {
 }
 
 static void say(const attn_proof *proof, const char *what, attn_verdict *verdict) {
-    char text[ATTN_PROBLEM_TEXT];
-    (void)attn_problem_print(&proof->inputs.problem, text, sizeof text);
-    verdict->right = false;
-    (void)snprintf(verdict->reason, sizeof verdict->reason, "%s, %s: %s",
-                   attn_input_kind_name(proof->inputs.spec.kind), text, what);
+    (void)attn_verdict_wrong(verdict, &proof->inputs, -1, -1, what);
 }
 
 static attn_status check_workspace(attn_rig *rig, const attn_proof *proof,
@@ -180,7 +175,9 @@ static attn_status prove(attn_rig *rig, attn_proof *proof, attn_kernel *kernel,
     ATTN_TRY(take_outputs(rig, proof, first, err));
     memcpy(second, first, size);
     if (!verdict->right ||
-        !attn_compare(&proof->inputs, &proof->reference, second, second + o_size, verdict))
+        !attn_compare(&proof->inputs, &proof->reference, second, second + o_size, verdict) ||
+        (proof->judge.image &&
+         !attn_judge_compare(&proof->judge, &proof->inputs, &proof->reference, first, verdict)))
         return ATTN_OK;
     for (int32_t i = 1; i < runs && verdict->right; i++) {
         ATTN_TRY(run_once(rig, proof, kernel, &call, rig->other ? &busy : NULL, err));
@@ -200,6 +197,15 @@ attn_status attn_rig_prove(attn_rig *rig, attn_proof *proof, attn_kernel *kernel
         return st;
     (void)attn_problem_print(&proof->inputs.problem, text, sizeof text);
     return attn_fail_prefix(err, "%s, %s", attn_input_kind_name(proof->inputs.spec.kind), text);
+}
+
+attn_status attn_rig_judge(attn_rig *rig, attn_proof *proof, attn_kernel *kernel,
+                           const attn_launch *launch, attn_verdict *verdict, attn_error *err) {
+    ATTN_TRY(attn_rig_prove(rig, proof, kernel, launch, 1, verdict, err));
+    if (!verdict->right)
+        return ATTN_OK;
+    return attn_judge_take(&proof->judge, rig->host, &proof->inputs, &proof->reference, verdict,
+                           err);
 }
 
 attn_status attn_rig_busy(attn_rig *rig, const attn_proof *other, attn_error *err) {

@@ -2,13 +2,14 @@
 #ifndef ATTN_VERIFY_RUN_H
 #define ATTN_VERIFY_RUN_H
 
-#include "compare.h"
+#include "judge.h"
 
 /* Inputs and what should come of them. */
 typedef struct attn_proof {
     attn_hash hash; /* of the problem */
     attn_inputs inputs;
     attn_reference reference;
+    attn_judge judge; /* empty: the reference is complete, or nothing judges on this device */
 } attn_proof;
 
 /* Device memory that grows and is kept. */
@@ -40,6 +41,11 @@ bool attn_rig_fits(const attn_rig *rig, const attn_proof *proof, const attn_kern
 attn_status attn_rig_prove(attn_rig *rig, attn_proof *proof, attn_kernel *kernel,
                            const attn_launch *launch, int32_t runs, attn_verdict *verdict,
                            attn_error *err);
+
+/* Runs the kernel that judges others, which is held against the reference as any other is; if it is
+ * right, from now on every element of every other output is compared with its own. */
+attn_status attn_rig_judge(attn_rig *rig, attn_proof *proof, attn_kernel *kernel,
+                           const attn_launch *launch, attn_verdict *verdict, attn_error *err);
 
 /* From now on, each run has another one of the same kernel, on `other`, queued before it on a
  * stream of its own. Does nothing where the device has no streams. */

@@ -61,8 +61,8 @@ static int gate_configs(const cpu_host *host, const char *family, const char *te
     attn_verifier *verifier = NULL;
     int worst = 0;
     if (attn_problem_parse(text, &problem, err.line, sizeof err.line) != ATTN_OK ||
-        attn_verifier_create(host->backend, host->device, &problem, 1, &verifier, &err) !=
-            ATTN_OK) {
+        attn_verifier_create(host->backend, host->device, &problem, 1, ATTN_VERIFIER_SECONDS,
+                             &verifier, &err) != ATTN_OK) {
         printf("failed: %s\n", err.line);
         return 2;
     }

@@ -111,7 +111,8 @@ static int judge_all(const cpu_host *host, const attn_problem *problem, struct w
     attn_error err = ATTN_ERROR_INIT;
     attn_verifier *verifier = NULL;
     int worst = 0;
-    if (attn_verifier_create(host->backend, host->device, problem, 1, &verifier, &err) != ATTN_OK) {
+    if (attn_verifier_create(host->backend, host->device, problem, 1, ATTN_VERIFIER_SECONDS,
+                             &verifier, &err) != ATTN_OK) {
         printf("failed: %s\n", err.line);
         return 2;
     }

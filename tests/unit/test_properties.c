@@ -351,7 +351,8 @@ static void prove_reference(void) {
         CHECK_CASE("reference, %s", problems[i]);
         CHECK_OK(attn_problem_parse(problems[i], &p, err.line, sizeof err.line), err.line);
         CHECK_OK(attn_backend_cpu.reference(host.device, &launch, &kernel, &err), err.line);
-        CHECK_OK(attn_verifier_create(&attn_backend_cpu, host.device, &p, 1, &verifier, &err),
+        CHECK_OK(attn_verifier_create(&attn_backend_cpu, host.device, &p, 1, ATTN_VERIFIER_SECONDS,
+                                      &verifier, &err),
                  err.line);
         CHECK_OK(attn_verifier_check(verifier, kernel, &launch, 2, &verdict, &err), err.line);
         CHECK_STR(verdict.reason, "");

@@ -122,7 +122,8 @@ static attn_status check(const char *text, enum bug planted, int32_t runs, attn_
     attn_kernel k = attn_function_kernel(kernel, LAUNCH);
     if (!CHECK(k.function != NULL) ||
         !CHECK_OK(attn_problem_parse(text, &p, err.line, sizeof err.line), err.line) ||
-        !CHECK_OK(attn_verifier_create(&attn_function_backend, NULL, &p, 1, &verifier, &err),
+        !CHECK_OK(attn_verifier_create(&attn_function_backend, NULL, &p, 1, ATTN_VERIFIER_SECONDS,
+                                       &verifier, &err),
                   err.line))
         exit(check_done());
     bug = planted;
@@ -212,7 +213,9 @@ static void test_refusals(void) {
         attn_function_kernel(kernel, "step symbol=x rows=48 grid=tiles\nsplits 1\nzero_bytes 0\n"
                                      "limit field=seq_kv min=64 max=128 multiple_of=64\n");
     CHECK_OK(attn_problem_parse("fwd:f32:b1:h2:s70:d32", &p, NULL, 0), "");
-    CHECK_OK(attn_verifier_create(&attn_function_backend, NULL, &p, 1, &verifier, &err), err.line);
+    CHECK_OK(attn_verifier_create(&attn_function_backend, NULL, &p, 1, ATTN_VERIFIER_SECONDS,
+                                  &verifier, &err),
+             err.line);
     CHECK_STATUS(attn_verifier_check(verifier, &k, &k.launch, 2, &verdict, &err), ATTN_ERR_INVALID,
                  err.line);
     CHECK_STR(err.line, "seq_kv is 70, but this variant takes multiples of 64 from 64 to 128");
@@ -228,7 +231,9 @@ static void test_shared(void) {
     attn_kernel k = attn_function_kernel(kernel, LAUNCH);
     CHECK_CASE("shared");
     CHECK_OK(attn_problem_parse("fwd:f32:b1:h2:s73:d32:lse", &p, NULL, 0), "");
-    CHECK_OK(attn_verifier_create(&attn_function_backend, NULL, &p, 1, &verifier, &err), err.line);
+    CHECK_OK(attn_verifier_create(&attn_function_backend, NULL, &p, 1, ATTN_VERIFIER_SECONDS,
+                                  &verifier, &err),
+             err.line);
     dtype = ATTN_F32;
     for (int planted = RIGHT; planted <= SMALL_ERROR; planted++) {
         bug = (enum bug)planted;
@@ -285,7 +290,8 @@ static void test_streams(void) {
     dtype = ATTN_F32;
     CHECK_CASE("streams");
     CHECK_OK(attn_problem_parse("fwd:f32:b1:h2:s70:d32:lse", &p, NULL, 0), "");
-    CHECK_OK(attn_verifier_create(&backend, NULL, &p, 1, &verifier, &err), err.line);
+    CHECK_OK(attn_verifier_create(&backend, NULL, &p, 1, ATTN_VERIFIER_SECONDS, &verifier, &err),
+             err.line);
     CHECK_OK(attn_verifier_repeat(verifier, &k, &k.launch, 10, &verdict, &err), err.line);
     CHECK(verdict.right);
     CHECK_EQ_INT(plain_runs, 10);
