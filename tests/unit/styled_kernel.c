@@ -6,7 +6,7 @@
 #include "core/dtype.h"
 #include "inputs.h"
 
-enum { DIM_MAX = 256, BLOCK_MAX = 256, LANES_MAX = 64 };
+enum { DIM_MAX = 1024, BLOCK_MAX = 256, LANES_MAX = 64 };
 
 static void load_row(const styled_kernel *s, const void *base, int64_t at, int32_t dim,
                      float *row) {

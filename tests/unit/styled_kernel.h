@@ -14,7 +14,7 @@ typedef struct styled_kernel {
     bool rounded; /* weights are rounded to the dtype, as tensor cores take them */
 } styled_kernel;
 
-/* One row of up to 256 columns: o as float32, not yet rounded; the result is its lse. */
+/* One row: o as float32, not yet rounded; the result is its lse. */
 float styled_row(const styled_kernel *style, const attn_forward_args *args, int64_t head,
                  int64_t row, float *o);
 
