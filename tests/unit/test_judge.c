@@ -95,8 +95,8 @@ static attn_status set_judge(attn_verifier *verifier, enum bug planted) {
 /*-*** Tests *****************************************************/
 
 /* A row that the float64 reference does not hold: without a judge, nobody sees that it is wrong. */
-static bool find_hidden(attn_verifier *verifier, enum bug planted) {
-    for (bad_row = 1; bad_row < 200; bad_row += 3)
+static bool find_hidden(attn_verifier *verifier, enum bug planted, int64_t first) {
+    for (bad_row = first; bad_row < first + 40; bad_row++)
         if (check(verifier, planted).right)
             return true;
     return false;
@@ -123,7 +123,7 @@ static void test_one_row(void) {
         CHECK_CASE("bug %d, %s", (int)cases[i].bug, cases[i].problem);
         attn_verifier *verifier = open_verifier(cases[i].problem, LITTLE);
         CHECK(attn_verifier_partial(verifier));
-        if (CHECK(find_hidden(verifier, cases[i].bug)) &&
+        if (CHECK(find_hidden(verifier, cases[i].bug, 1 + 16 * (int64_t)i)) &&
             CHECK_OK(set_judge(verifier, RIGHT), err.line)) {
             attn_verdict right = check(verifier, RIGHT), wrong = check(verifier, cases[i].bug);
             CHECK(right.right);
