@@ -27,7 +27,7 @@ attn_bounds attn_bounds_of(attn_dtype dtype, double plain);
  * scatters; a head of one element has the bound of a row. */
 double attn_head_bound(double bound, int64_t elements);
 
-/* Bytes from the start of an image of o to a row; head: batch * heads_q + head. */
+/* Bytes from the start of an image of o to a row that is there; head: batch * heads_q + head. */
 size_t attn_output_offset(const attn_inputs *inputs, int64_t head, int64_t row);
 
 /* Judges o and lse: images of the same form as inputs->image[ATTN_IMAGE_O] and [..._LSE], copied
