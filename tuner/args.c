@@ -85,7 +85,8 @@ static const option options[] = {
     {"system", NULL, FLAG, AT(system), NULL, "the system's database, not the user's"},
     {"output", "FILE", TEXT, AT(output), NULL, "write into FILE, not to standard output (-o FILE)"},
     {"db", "FILE", TEXT, AT(db), NULL,
-     "the database\n(default: $ATTNTUNE_DB, else the file that `attntune db path` prints)"},
+     "the database; a file so named must exist, unless the verb makes it\n"
+     "(default: $ATTNTUNE_DB, else the file that `attntune db path` prints)"},
     {"system-db", "FILE", TEXT, AT(system_db), NULL,
      "the shipped results\n(default: $ATTNTUNE_SYSTEM_DB, else the installed ones)"},
     {"path", "DIR[:DIR]", TEXT, AT(path), NULL,

@@ -67,10 +67,15 @@ int attn_cli_target(attn_cli *cli, const char *backend, attn_device_info *info) 
 
 /*-*** Databases and files ***************************************/
 
-/* A file that is not there: what that means depends on who named it. */
+/* A file that is not there: one that was named, by whichever means, must be; the default one need
+ * not be yet. */
 static int say_absent(const attn_cli *cli, const char *path, bool *absent) {
+    const char *named = getenv("ATTNTUNE_DB");
     if (cli->args.db)
         return attn_misuse("there is no file %s", cli->args.db);
+    if (named && *named)
+        return attn_misuse("there is no file %s, which ATTNTUNE_DB names: `attntune tune` makes it",
+                           named);
     if (absent) {
         *absent = true;
         return ATTN_EXIT_OK;

@@ -10,6 +10,15 @@ try attntune db export
 try attntune db check
 try attntune db bundle -o bundle.db
 ls bundle.db* 2>/dev/null
+echo "--- named, but not there"
+try attntune db best --db none.db
+export ATTNTUNE_DB=none.db
+try attntune db path
+try attntune db best
+try attntune db check
+try attntune db prune
+try attntune bench fwd:f32:b1:h1:s64:d64 --device cpu
+unset ATTNTUNE_DB
 mkdir -m 700 safe
 cd safe || exit
 printf 'attntune results 1\n' >empty.txt

@@ -25,7 +25,7 @@ attntune-fake db check --db two.db
 echo "--- bundle"
 attntune-fake db bundle --path my -o bundle.db
 attntune-fake db best --path my --db two.db --system-db bundle.db --format csv | cut -d, -f1,5,9
-ATTNTUNE_DB=none attntune-fake db best --path my --system-db bundle.db --format csv | cut -d, -f1,5,9
+XDG_CACHE_HOME=$PWD/none attntune-fake db best --path my --system-db bundle.db --format csv | cut -d, -f1,5,9
 echo "--- prune"
 attntune-fake db prune --db two.db --path my
 sed -i 's/A few made-up times/Some made-up times/' my/spaces/fake/tiny.lua # the same source
