@@ -54,7 +54,7 @@ attn_status attn_db_session_end(attn_db *db, attn_error *err);
     XX(TIMEOUT, "timeout")           /* compile or launch; retried once a session */               \
     XX(OOM, "oom")                   /* likewise */                                                \
     XX(PRUNED, "pruned")             /* compiled, but not worth timing: the error says why */      \
-    XX(LOST, "lost")                 /* its session died; retried once, last */
+    XX(LOST, "lost")                 /* its session died; retried once, last, if it had begun */
 
 typedef enum attn_outcome {
 #define XX(name, text) ATTN_OUTCOME_##name,
@@ -105,7 +105,7 @@ typedef struct attn_trial_result {
 } attn_trial_result;
 
 typedef enum attn_claim {
-    ATTN_CLAIM_MINE, /* a running row was committed; end it with attn_db_trial_end */
+    ATTN_CLAIM_MINE, /* a running row was committed: mark it, then end it */
     ATTN_CLAIM_DONE, /* there is a result to use: *id and *result are set */
     ATTN_CLAIM_TAKEN /* another live session is at it */
 } attn_claim;
@@ -113,9 +113,20 @@ typedef enum attn_claim {
 /* Asks for the right to run a trial. DONE: an ok, pruned, load_error, launch_error or crash trial
  * of this build, problem, device, threads, mode and environment; a wrong or compile_error of the
  * build anywhere; a timeout or oom, in any session, that ended after this session began; two
- * `lost`. */
+ * `lost` that had begun. */
 attn_status attn_db_claim(attn_db *db, const attn_trial_key *key, attn_claim *claim,
                           attn_trial_id *id, attn_trial_result *result, attn_error *err);
+
+/* Says of claimed trials whether a worker has them: set before it is sent, so that a crash of the
+ * machine leaves the name of what may have caused it; and taken back when the trial waits again.
+ * What only waited when its session died does not count as lost. One transaction. */
+typedef struct attn_trial_mark {
+    attn_trial_id id;
+    bool begun;
+} attn_trial_mark;
+
+attn_status attn_db_trial_mark(attn_db *db, const attn_trial_mark *marks, size_t count,
+                               attn_error *err);
 
 /* Ends a claimed trial: row, samples and resources in one transaction. */
 attn_status attn_db_trial_end(attn_db *db, const attn_trial_id *id, const attn_trial_result *result,
@@ -180,7 +191,8 @@ typedef struct attn_db_row {
     int32_t rank;              /* 0: not a finalist */
     attn_search_extent extent; /* of a winner */
     bool has_binary;
-    int64_t ended; /* Unix seconds */
+    int64_t begun; /* Unix seconds; 0: no worker had it */
+    int64_t ended;
 } attn_db_row;
 
 typedef struct attn_db_rows {

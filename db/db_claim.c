@@ -1,13 +1,14 @@
 /* db_claim.c: who may run a trial.
  *
  * The claim is a `running` row, of which the index trial_running allows one for a trial; it is
- * committed before anything runs, so that a crash leaves its name. Rules, by what there is already:
+ * committed, and marked as begun, before anything runs, so that a crash leaves its name. Rules, by
+ * what there is already:
  *
  *     running, its session alive                                TAKEN
  *     ok, pruned, load_error, launch_error, crash               DONE
  *     wrong, compile_error of the build, on any problem         DONE
  *     timeout, oom, ended since this session began              DONE: an attempt a session
- *     lost, twice                                               DONE
+ *     lost, twice, both times while a worker had it             DONE
  *     none of these                                             MINE */
 #include "db_internal.h"
 
@@ -66,7 +67,7 @@ static attn_status find_done(attn_db *db, const attn_trial_key *key, const trial
             "UNION ALL SELECT 3, * FROM same WHERE outcome IN ('timeout', 'oom') AND "
             "(session_id = ?7 OR ended > (SELECT begun FROM session WHERE id = ?7)) UNION ALL "
             "SELECT 4, * FROM same WHERE outcome = 'lost' AND "
-            "(SELECT count(*) FROM same WHERE outcome = 'lost') > 1) t "
+            "(SELECT count(*) FROM same WHERE outcome = 'lost' AND begun > 0) > 1) t "
             "JOIN build b ON b.id = t.build_id ORDER BY t.place, t.ended DESC, t.id LIMIT 1");
     bind_trial(&q, key, rows);
     attn_sql_bind_int(&q, db->session);
@@ -104,11 +105,10 @@ static attn_status insert_running(attn_db *db, const attn_trial_key *key, const 
     ATTN_TRY(attn_db_random_id(id, err));
     attn_sql q = attn_sql_prepare(
         db, "INSERT INTO trial (build_id, problem_id, device_id, threads, mode, environment, id, "
-            "session_id, outcome, begun) VALUES (?, ?, ?, ?, ?, ?, ?, ?, 'running', ?)");
+            "session_id, outcome, begun) VALUES (?, ?, ?, ?, ?, ?, ?, ?, 'running', 0)");
     bind_trial(&q, key, rows);
     attn_sql_bind_text(&q, id->text);
     attn_sql_bind_int(&q, db->session);
-    attn_sql_bind_int(&q, attn_db_now());
     return attn_sql_run(&q, err);
 }
 
@@ -137,4 +137,22 @@ attn_status attn_db_claim(attn_db *db, const attn_trial_key *key, attn_claim *cl
         return attn_fail(err, ATTN_ERR_INTERNAL, "a trial was claimed outside of a session");
     ATTN_TRY(attn_db_begin(db, err));
     return attn_db_finish(db, decide_claim(db, key, claim, id, result, err), err);
+}
+
+static attn_status mark_all(attn_db *db, const attn_trial_mark *marks, size_t count,
+                            attn_error *err) {
+    attn_sql q = attn_sql_prepare(db, "UPDATE trial SET begun = ? WHERE id = ? AND session_id = ?");
+    for (size_t i = 0; i < count; i++) {
+        attn_sql_bind_int(&q, marks[i].begun ? attn_db_now() : 0);
+        attn_sql_bind_text(&q, marks[i].id.text);
+        attn_sql_bind_int(&q, db->session);
+        attn_sql_again(&q);
+    }
+    return attn_sql_end(&q, err);
+}
+
+attn_status attn_db_trial_mark(attn_db *db, const attn_trial_mark *marks, size_t count,
+                               attn_error *err) {
+    ATTN_TRY(attn_db_begin(db, err));
+    return attn_db_finish(db, mark_all(db, marks, count, err), err);
 }

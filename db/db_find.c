@@ -83,7 +83,8 @@ static const char COLUMNS[] =
     "v.language, v.config, v.class, v.launch, v.options, v.hash, v.source_hash, b.hash, v.abi, "
     "t.threads, t.mode, t.outcome, t.error, t.median_ns, t.error_max, t.clock_mhz, t.power_w, "
     "t.temperature_c, t.throttled, b.registers, b.spills, b.smem, t.final_ns, t.band, "
-    "t.default_ns, t.rank, t.searched_s, t.exhausted, b.binary_hash IS NOT NULL, t.ended FROM hit "
+    "t.default_ns, t.rank, t.searched_s, t.exhausted, b.binary_hash IS NOT NULL, t.begun, t.ended "
+    "FROM hit "
     "t " TABLES ORDER;
 
 static void read_result(attn_sql *q, attn_trial_result *result) {
@@ -135,6 +136,7 @@ static attn_status read_row(attn_sql *q, attn_db_row *row, attn_error *err) {
     row->extent.seconds = attn_sql_real(q);
     row->extent.exhausted = attn_sql_int(q) != 0;
     row->has_binary = attn_sql_int(q) != 0;
+    row->begun = attn_sql_int(q);
     row->ended = attn_sql_int(q);
     return failed ? attn_fail_nomem(err) : ATTN_OK;
 }

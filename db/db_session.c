@@ -88,8 +88,8 @@ static bool is_dead(const identity *self, attn_sql *q) {
 
 static attn_status mark_lost(attn_db *db, const char *trial, attn_error *err) {
     attn_sql q = attn_sql_prepare(
-        db, "UPDATE trial SET outcome = 'lost', ended = ?, error = 'its session ended before it' "
-            "WHERE id = ?");
+        db, "UPDATE trial SET outcome = 'lost', ended = ?, error = iif(begun > 0, "
+            "'its session ended before it', 'its session ended before it began') WHERE id = ?");
     attn_sql_bind_int(&q, attn_db_now());
     attn_sql_bind_text(&q, trial);
     return attn_sql_run(&q, err);

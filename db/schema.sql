@@ -82,7 +82,7 @@ CREATE TABLE trial (
     outcome     TEXT NOT NULL CHECK (outcome IN ('running', 'ok', 'wrong', 'compile_error',
                     'load_error', 'launch_error', 'crash', 'timeout', 'oom', 'pruned', 'lost')),
     error       TEXT NOT NULL DEFAULT '',
-    begun       INTEGER NOT NULL,
+    begun       INTEGER NOT NULL,      -- when a worker last got it; 0: it only waits for one
     ended       INTEGER,
     median_ns   REAL,                  -- of the racing samples; ok only
     final_ns    REAL,                  -- median of the interleaved final rounds; finalists only

@@ -127,6 +127,15 @@ attn_status attn_builders_add(attn_builders *builders, const attn_backend *backe
     return ATTN_OK;
 }
 
+size_t attn_builders_idle(const attn_builders *builders) {
+    size_t idle = 0, queued = 0;
+    for (int32_t i = 0; i < builders->jobs; i++)
+        idle += !builders->doing[i];
+    for (const struct task *task = builders->queue; task; task = task->next)
+        queued++;
+    return idle > queued ? idle - queued : 0;
+}
+
 /* Takes a task out of the queue. */
 static struct task *take(attn_builders *builders, struct task **link) {
     struct task *task = *link;

@@ -30,6 +30,9 @@ attn_status attn_builders_add(attn_builders *builders, const attn_backend *backe
 /* Puts a binary that is there already (from the database) into the pool; it takes it over. */
 attn_status attn_builders_keep(attn_builders *builders, attn_binary *binary, attn_error *err);
 
+/* How many more tasks would begin at once. */
+size_t attn_builders_idle(const attn_builders *builders);
+
 /* Nobody waits for this owner's task any more. A compiler that is at it goes on. */
 void attn_builders_forget(attn_builders *builders, const void *owner);
 

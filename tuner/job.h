@@ -35,7 +35,7 @@ typedef struct attn_family {
     size_t first_point; /* the default's; ATTN_SEARCH_END if it has none for this problem */
 } attn_family;
 
-typedef enum attn_stage { ATTN_COMPILING, ATTN_BUILT, ATTN_PROVED } attn_stage;
+typedef enum attn_stage { ATTN_WAITING, ATTN_COMPILING, ATTN_BUILT, ATTN_PROVED } attn_stage;
 
 /* A variant on its way through the stages. */
 typedef struct attn_candidate {
@@ -50,6 +50,7 @@ typedef struct attn_candidate {
     attn_trial_id id;          /* empty: not claimed (no database, or a finalist) */
     const attn_binary *binary; /* of the pool */
     uint32_t slot;
+    bool begun;   /* the database has been told that a worker has it */
     bool doubted; /* failed once, on a worker that others had used before it */
     attn_trial_result result;
 } attn_candidate;
@@ -100,7 +101,7 @@ typedef struct attn_job {
     bool cut;       /* some that were asked for were dropped instead, for want of time */
 
     attn_candidate *asked[ATTN_FINALISTS + ATTN_SEARCH_FAMILIES];
-    size_t asked_count; /* whom the worker's present request is about */
+    size_t asked_count; /* whom the worker's present request is about; 0: nobody */
     int64_t asked_ns;   /* when */
     double longest_s;   /* that a proof or a race has taken, fading */
     double proof_s;     /* mean of what a proof takes, the latest ones weighing most */
@@ -166,6 +167,14 @@ attn_status attn_candidate_make(attn_job *job, size_t point, attn_candidate **ca
                                 attn_error *err);
 
 attn_trial_key attn_candidate_key(const attn_job *job, const attn_candidate *candidate);
+
+/* The oldest one at a stage, but before it the one that has been promised a fresh worker; NULL if
+ * there is none. *count is how many there are. */
+attn_candidate *attn_candidate_oldest(const attn_job *job, attn_stage stage, size_t *count);
+
+/* Tells the database which claims are in workers' hands: those compiling, and those asked about. To
+ * be called before anything is sent. */
+attn_status attn_candidates_mark(attn_job *job, attn_error *err);
 
 /* Has it compiled, or takes the binary from the database. */
 attn_status attn_candidate_build(attn_job *job, attn_candidate *candidate, attn_error *err);

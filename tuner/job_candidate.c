@@ -168,6 +168,43 @@ attn_trial_key attn_candidate_key(const attn_job *job, const attn_candidate *can
     };
 }
 
+/* Candidates are linked newest first. */
+attn_candidate *attn_candidate_oldest(const attn_job *job, attn_stage stage, size_t *count) {
+    attn_candidate *found = NULL;
+    *count = 0;
+    for (attn_candidate *c = job->on_way; c; c = c->next) {
+        if (c->stage == stage) {
+            found = found && found->doubted && !c->doubted ? found : c;
+            (*count)++;
+        }
+    }
+    return found;
+}
+
+static bool in_hand(const attn_job *job, const attn_candidate *c) {
+    bool asked = false;
+    for (size_t i = 0; i < job->asked_count; i++)
+        asked |= job->asked[i] == c;
+    return asked || c->stage == ATTN_COMPILING;
+}
+
+attn_status attn_candidates_mark(attn_job *job, attn_error *err) {
+    enum { AT_ONCE = 32 };
+    attn_trial_mark mark[AT_ONCE];
+    size_t count = 0;
+    for (attn_candidate *c = job->on_way; c; c = c->next) {
+        bool begun = in_hand(job, c);
+        if (c->id.text[0] && begun != c->begun)
+            mark[count++] = (attn_trial_mark){c->id, begun};
+        c->begun = begun;
+        if (count == AT_ONCE || (count > 0 && !c->next)) {
+            ATTN_TRY(attn_db_trial_mark(job->options->db, mark, count, err));
+            count = 0;
+        }
+    }
+    return ATTN_OK;
+}
+
 attn_status attn_candidate_build(attn_job *job, attn_candidate *c, attn_error *err) {
     attn_error missing = ATTN_ERROR_INIT;
     attn_binary kept = ATTN_BINARY_INIT;

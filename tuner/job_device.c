@@ -73,14 +73,15 @@ static void note_duration(attn_job *job, bool proof) {
 
 static attn_status send_prove(attn_job *job, attn_candidate *c, attn_error *err) {
     attn_str body = ATTN_STR_INIT;
+    job->asked[0] = c;
+    job->asked_count = 1;
+    ATTN_TRY(attn_candidates_mark(job, err));
     c->slot = free_slot(job);
     attn_put_u32(&body, c->slot);
     attn_put_binary(&body, c->binary);
     attn_put_text(&body, c->target);
     attn_put_bytes(&body, &c->launch, sizeof c->launch);
     attn_put_u32(&body, job->finals ? ATTN_REPEATS : 0);
-    job->asked[0] = c;
-    job->asked_count = 1;
     job->asked_ns = attn_now_ns();
     attn_worker_limits(&job->lane->worker, launch_limit(job), 0,
                        attn_memory_share(attn_problem_bytes(job->problem)));
@@ -96,6 +97,7 @@ static attn_status send_timing(attn_job *job, attn_message_type type, size_t mos
     for (attn_candidate *c = job->on_way; c && job->asked_count < most; c = c->next)
         if (c->stage == ATTN_PROVED)
             job->asked[job->asked_count++] = c;
+    ATTN_TRY(attn_candidates_mark(job, err));
     if (type == ATTN_MSG_RACE) {
         attn_put_f64(&body, job->best_ns);
     } else {
@@ -109,26 +111,12 @@ static attn_status send_timing(attn_job *job, attn_message_type type, size_t mos
     return send(job->lane, type, &body, err);
 }
 
-/* The oldest one first (candidates are linked newest first), but before it the one that has been
- * promised a fresh worker. */
-static attn_candidate *oldest(const attn_job *job, attn_stage stage, size_t *count) {
-    attn_candidate *found = NULL;
-    *count = 0;
-    for (attn_candidate *c = job->on_way; c; c = c->next) {
-        if (c->stage == stage) {
-            found = found && found->doubted && !c->doubted ? found : c;
-            (*count)++;
-        }
-    }
-    return found;
-}
-
 /* Proofs come first, since a race of several under one lock costs less than several races. */
 static attn_status send_next(attn_job *job, attn_error *err) {
     attn_lane *lane = job->lane;
     size_t built, proved;
-    attn_candidate *c = oldest(job, ATTN_BUILT, &built);
-    (void)oldest(job, ATTN_PROVED, &proved);
+    attn_candidate *c = attn_candidate_oldest(job, ATTN_BUILT, &built);
+    (void)attn_candidate_oldest(job, ATTN_PROVED, &proved);
     if (job->on_way_count == 0)
         return ATTN_OK;
     if (lane->worker.pid == 0)
@@ -351,6 +339,8 @@ attn_status attn_job_device(attn_job *job, attn_error *err) {
     case ATTN_WORKER_NOTHING:
         break;
     }
+    if (!worker->busy)
+        job->asked_count = 0;
     return worker->busy ? ATTN_OK : send_next(job, err);
 }
 

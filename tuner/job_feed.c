@@ -55,7 +55,7 @@ static attn_status claim(attn_job *job, attn_candidate *c, bool was_late, attn_e
         return attn_candidate_repeat(job, c, err);
     if (claim == ATTN_CLAIM_MINE) {
         attn_trial_result_init(&c->result);
-        return attn_candidate_build(job, c, err);
+        return ATTN_OK;
     }
     ATTN_TRY(attn_points_add(&job->late, c->point, err));
     return attn_candidate_drop(job, c, err);
@@ -110,6 +110,21 @@ static bool pruned(const attn_job *job, attn_candidate *c) {
     return false;
 }
 
+/* Gives the compilers that are idle something to do. */
+static attn_status begin_builds(attn_job *job, attn_error *err) {
+    size_t waiting, idle = attn_builders_idle(job->lane->builders);
+    for (; idle > 0; idle--) {
+        attn_candidate *c = attn_candidate_oldest(job, ATTN_WAITING, &waiting);
+        if (!c)
+            return ATTN_OK;
+        c->stage = ATTN_COMPILING;
+        job->moves++;
+        ATTN_TRY(attn_candidates_mark(job, err));
+        ATTN_TRY(attn_candidate_build(job, c, err));
+    }
+    return ATTN_OK;
+}
+
 attn_status attn_job_collect(attn_job *job, attn_error *err) {
     attn_built built;
     while (attn_builders_next(job->lane->builders, &built)) {
@@ -128,5 +143,5 @@ attn_status attn_job_collect(attn_job *job, attn_error *err) {
         ATTN_TRY(job->finals ? attn_job_lose_finalist(job, c, err)
                              : attn_candidate_end(job, c, err));
     }
-    return ATTN_OK;
+    return begin_builds(job, err);
 }

@@ -59,7 +59,7 @@ static attn_status add_finalist(attn_job *job, size_t index, attn_error *err) {
     ATTN_TRY(status);
     c->result.registers = job->passed[index].registers;
     c->result.smem = job->passed[index].smem;
-    return attn_candidate_build(job, c, err);
+    return ATTN_OK;
 }
 
 attn_status attn_job_begin_finals(attn_job *job, attn_error *err) {

@@ -72,6 +72,11 @@ static attn_status take_winner(attn_job *job, const attn_db_row *row, attn_error
     return s->family && s->config ? ATTN_OK : attn_fail_nomem(err);
 }
 
+/* It only waited for a worker when its session died: not even tried. */
+static bool is_unbegun(const attn_db_row *row) {
+    return row->result.outcome == ATTN_OUTCOME_LOST && row->begun == 0;
+}
+
 /* Of the candidates that a search would have now, each once (a lost trial is retried; an earlier
  * run may have searched more than the core). */
 static attn_status count_outcomes(attn_job *job, const attn_db_rows *rows, attn_error *err) {
@@ -80,7 +85,7 @@ static attn_status count_outcomes(attn_job *job, const attn_db_rows *rows, attn_
         return attn_fail_nomem(err);
     for (size_t i = 0; i < rows->count; i++) {
         const attn_db_row *row = &rows->row[i];
-        if (!is_ours(job, row) || !source_is_current(job, row))
+        if (!is_ours(job, row) || !source_is_current(job, row) || is_unbegun(row))
             continue;
         size_t point = attn_job_point(job, row);
         if (point == ATTN_SEARCH_END || counted[point])
@@ -98,7 +103,7 @@ static attn_status remember_lost(attn_job *job, const attn_db_rows *rows, attn_e
     if (!job->lost)
         return attn_fail_nomem(err);
     for (size_t i = 0; i < rows->count; i++)
-        if (rows->row[i].result.outcome == ATTN_OUTCOME_LOST)
+        if (rows->row[i].result.outcome == ATTN_OUTCOME_LOST && !is_unbegun(&rows->row[i]))
             job->lost[job->lost_count++] = rows->row[i].variant.hash;
     return ATTN_OK;
 }

@@ -32,8 +32,8 @@ finished >after
 [ -z "$(comm -23 before after)" ] || fail "the last run has dropped finished trials"
 list | grep -v '"outcome": "lost"' | sed 's/.*"config": "\([^"]*\)".*/\1/' | sort | uniq -c | awk '$1 > 1' >twice
 [ ! -s twice ] || fail "tried twice: $(cat twice)"
-# What was in flight twice when a kill came is given up; all others have an end.
-list | grep '"outcome": "lost"' | sed 's/.*"config": "\([^"]*\)".*/\1/' | sort | uniq -d >given_up
+# What a worker had twice when a kill came is given up; all others have an end.
+list | grep '"error": "its session ended before it"' | sed 's/.*"config": "\([^"]*\)".*/\1/' | sort | uniq -d >given_up
 list | grep -v '"outcome": "lost"' | sed 's/.*"config": "\([^"]*\)".*/\1/' | sort -u >ended
 [ "$(sort -u given_up ended | wc -l)" = 90 ] || fail "some of 90 trials have no end: $(outcomes)"
 [ "$(comm -23 given_up ended | wc -l)" -le 20 ] || fail "too many were given up: $(outcomes)"

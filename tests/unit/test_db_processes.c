@@ -95,8 +95,11 @@ static void test_races(void) {
     munmap(b, sizeof *b);
 }
 
+/* What a process has done with its claim when it dies. */
+typedef enum fate { WAITING, BEGUN, PUT_BACK, ENDED } fate;
+
 /* Claims a trial and dies of SIGKILL; not yet waited for. */
-static pid_t claim_and_die(const char *path, bool ending) {
+static pid_t claim_and_die(const char *path, fate then) {
     pid_t child = fork();
     if (child == 0) {
         attn_claim claim;
@@ -108,7 +111,11 @@ static pid_t claim_and_die(const char *path, bool ending) {
         if (attn_db_claim(db, &t.key, &claim, &id, &found, &err) != ATTN_OK ||
             claim != ATTN_CLAIM_MINE)
             _exit(1);
-        if (ending) {
+        const attn_trial_mark marks[] = {{id, true}, {id, false}};
+        for (size_t i = 0; i < 2 && i < (size_t)then; i++)
+            if (attn_db_trial_mark(db, &marks[i], 1, &err) != ATTN_OK)
+                _exit(1);
+        if (then == ENDED) {
             attn_trial_result ok = fixture_result(ATTN_OUTCOME_OK, 5);
             if (attn_db_trial_end(db, &id, &ok, &err) != ATTN_OK)
                 _exit(1);
@@ -135,22 +142,39 @@ static void test_killed(void) {
     attn_trial_result found;
     attn_db *db;
     int64_t n;
-    pid_t zombie = claim_and_die(path, false); /* before the parent waits for it */
+    pid_t zombie = claim_and_die(path, BEGUN); /* before the parent waits for it */
     db = fixture_open(path);
     CHECK_OK(attn_db_ask(db, "SELECT count(*) FROM trial WHERE outcome = 'lost'", &n, &err),
              err.line);
     CHECK_EQ_INT(n, 1);
     waitpid(zombie, NULL, 0);
-    waitpid(claim_and_die(path, false), NULL, 0);        /* the one retry, lost as well */
+    waitpid(claim_and_die(path, BEGUN), NULL, 0);        /* the one retry, lost as well */
     CHECK_EQ_INT(ask(db, &id, &found), ATTN_CLAIM_DONE); /* found dead while this session runs */
     CHECK_EQ_INT(found.outcome, ATTN_OUTCOME_LOST);
     attn_db_close(db);
     path = fixture_path("committed.db");
-    waitpid(claim_and_die(path, true), NULL, 0);
+    waitpid(claim_and_die(path, ENDED), NULL, 0);
     db = fixture_open(path);
     CHECK_EQ_INT(ask(db, &id, &found), ATTN_CLAIM_DONE); /* what was committed is there */
     CHECK_EQ_INT(found.outcome, ATTN_OUTCOME_OK);
     CHECK_EQ_INT(found.samples, 3);
+    attn_db_close(db);
+}
+
+/* What only waited for a worker is not to blame, however often it happens. */
+static void test_waiting(void) {
+    static const fate fates[] = {WAITING, WAITING, PUT_BACK, BEGUN, WAITING};
+    const char *path = fixture_path("waiting.db");
+    attn_trial_id id;
+    attn_trial_result found;
+    attn_db *db = fixture_open(path);
+    for (size_t i = 0; i < sizeof fates / sizeof fates[0]; i++)
+        waitpid(claim_and_die(path, fates[i]), NULL, 0);
+    CHECK_EQ_INT(ask(db, &id, &found), ATTN_CLAIM_MINE);
+    CHECK_OK(attn_db_trial_drop(db, &id, &err), err.line);
+    waitpid(claim_and_die(path, BEGUN), NULL, 0);
+    CHECK_EQ_INT(ask(db, &id, &found), ATTN_CLAIM_DONE);
+    CHECK_EQ_INT(found.outcome, ATTN_OUTCOME_LOST);
     attn_db_close(db);
 }
 
@@ -301,6 +325,7 @@ int main(void) {
     fixture_begin();
     test_races();
     test_killed();
+    test_waiting();
     test_killed_while_writing();
     test_other_hosts();
     test_read_only_folder();
