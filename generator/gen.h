@@ -131,6 +131,10 @@ void attn_config_list_free(attn_config_list *list);
 attn_status attn_space_render(attn_space *space, const attn_config *config, attn_variant *variant,
                               attn_error *err);
 
+/* Whether the limits of the family's default admit the problem's shape: ERR_NOT_ACCEPTED with the
+ * limit if not. No other configuration may admit a shape that the default does not. */
+attn_status attn_space_admits(attn_space *space, const attn_problem *problem, attn_error *err);
+
 /*-*** Lint ******************************************************/
 
 /* A fault found in a family's files, one line. */

@@ -102,3 +102,28 @@ attn_status attn_space_render(attn_space *space, const attn_config *config, attn
     uint64_t reads;
     return attn_space_render_noting(space, config, variant, &reads, err);
 }
+
+static attn_status admits(const attn_space *space, const char *launch_text,
+                          const attn_problem *problem, attn_error *err) {
+    attn_launch launch;
+    attn_str text = ATTN_STR_INIT;
+    ATTN_TRY(attn_launch_parse(launch_text, &launch, err));
+    const attn_limit *limit = attn_limits_broken(&launch, problem);
+    if (!limit)
+        return ATTN_OK;
+    attn_limit_explain(limit, problem, &text);
+    attn_status st = attn_fail(err, ATTN_ERR_NOT_ACCEPTED, "%s does not accept the shape: %s",
+                               space->family, attn_str_text(&text));
+    attn_str_free(&text);
+    return st;
+}
+
+attn_status attn_space_admits(attn_space *space, const attn_problem *problem, attn_error *err) {
+    attn_config config;
+    attn_variant variant;
+    ATTN_TRY(attn_space_default(space, &config, err));
+    ATTN_TRY(attn_space_render(space, &config, &variant, err));
+    attn_status st = admits(space, variant.launch, problem, err);
+    attn_variant_free(&variant);
+    return st;
+}

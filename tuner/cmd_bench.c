@@ -141,6 +141,8 @@ static attn_status add_defaults(bench *b, attn_error *err) {
             continue;
         attn_status status =
             attn_space_open(b->cli->gen, name, b->problem, b->device, &space, &reason);
+        if (status == ATTN_OK)
+            status = attn_space_admits(space, b->problem, &reason);
         attn_space_close(space);
         if (status == ATTN_ERR_NOT_ACCEPTED) {
             attn_str_append_f(&b->reasons, "%s%s", b->reasons.size ? "; " : "", reason.line);

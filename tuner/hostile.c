@@ -104,7 +104,9 @@ static void set_field(attn_problem *p, attn_field field, int64_t value) {
         *plain[field] = n;
         return;
     }
-    if (field == ATTN_FIELD_HEADS_Q) {
+    if (field == ATTN_FIELD_ROWS) {
+        p->seq_q = group > 0 && n > group ? n / group : 1;
+    } else if (field == ATTN_FIELD_HEADS_Q) {
         p->heads_q = n;
         if (p->heads_kv == 0 || n % p->heads_kv)
             p->heads_kv = n ? 1 : 0;

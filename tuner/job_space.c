@@ -69,6 +69,12 @@ static attn_status add_family(attn_job *job, const char *name, attn_error *err) 
     ATTN_TRY(attn_gen_source_hash(job->options->gen, name, &family->source, err));
     ATTN_TRY(attn_space_open(job->options->gen, name, job->problem, &job->lane->device,
                              &family->space, err));
+    attn_status status =
+        job->options->config ? ATTN_OK : attn_space_admits(family->space, job->problem, err);
+    if (status != ATTN_OK) {
+        attn_space_close(family->space);
+        return status;
+    }
     job->families++;
     return add_points(job, family, err);
 }

@@ -28,11 +28,13 @@ bool attn_field_parse(const char *text, attn_field *field) {
 }
 
 int64_t attn_field_get(const attn_problem *p, attn_field field) {
+    const int64_t group = p->heads_kv ? p->heads_q / p->heads_kv : 0;
     const int64_t values[ATTN_FIELD_COUNT] = {
         [ATTN_FIELD_BATCH] = p->batch,
         [ATTN_FIELD_HEADS_Q] = p->heads_q,
         [ATTN_FIELD_HEADS_KV] = p->heads_kv,
-        [ATTN_FIELD_GROUP] = p->heads_kv ? p->heads_q / p->heads_kv : 0,
+        [ATTN_FIELD_GROUP] = group,
+        [ATTN_FIELD_ROWS] = group * p->seq_q,
         [ATTN_FIELD_SEQ_Q] = p->seq_q,
         [ATTN_FIELD_SEQ_KV] = p->seq_kv,
         [ATTN_FIELD_WINDOW_LEFT] = p->window_left,

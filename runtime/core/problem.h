@@ -8,12 +8,14 @@
 #include "core/error.h"
 #include "core/hash.h"
 
-/* Run-time fields of a problem: what limits, `specialise` and launch records may speak of. */
+/* Run-time fields of a problem: what limits, `specialise` and launch records may speak of. rows:
+ * seq_q * group, the query rows that share K and V. */
 #define ATTN_FIELD_MAP(XX)                                                                         \
     XX(BATCH, "batch")                                                                             \
     XX(HEADS_Q, "heads_q")                                                                         \
     XX(HEADS_KV, "heads_kv")                                                                       \
     XX(GROUP, "group")                                                                             \
+    XX(ROWS, "rows")                                                                               \
     XX(SEQ_Q, "seq_q")                                                                             \
     XX(SEQ_KV, "seq_kv")                                                                           \
     XX(WINDOW_LEFT, "window_left")                                                                 \
@@ -28,7 +30,7 @@ typedef enum attn_field {
 
 const char *attn_field_name(attn_field field);
 bool attn_field_parse(const char *text, attn_field *field);
-int64_t attn_field_get(const attn_problem *problem, attn_field field); /* group 0 without heads */
+int64_t attn_field_get(const attn_problem *problem, attn_field field); /* group, rows: 0 without heads */
 
 const char *attn_dtype_name(attn_dtype dtype); /* "f32" */
 size_t attn_dtype_size(attn_dtype dtype);      /* bytes of an element */

@@ -1,0 +1,151 @@
+-- cpu/decode_forward: attention of few query rows, as fast as K and V can be read.
+
+-- The widest instruction set of the device that the template knows: registers, lanes of one, and
+-- lanes of half of one (0: no such thing).
+local function instruction_set(dev)
+  if dev.avx512f ~= 0 then
+    return { registers = 32, full = 16, half = 8,
+      flags = { "-mavx512f", "-mavx512bw", "-mavx512dq", "-mavx512vl", "-mfma", "-mf16c" } }
+  elseif dev.avx2 ~= 0 and dev.fma ~= 0 then
+    return { registers = 16, full = 8, half = 0, flags = { "-mavx2", "-mfma", "-mf16c" } }
+  elseif dev.neon ~= 0 then
+    return { registers = 32, full = 4, half = 0, flags = {} }
+  end
+  return { registers = 16, full = 4, half = 0, flags = {} }
+end
+
+-- Numbers of rows that meet the keys at once: the most, and what is left of it.
+local function row_tiles(rows)
+  local list = {}
+  while rows > 0 do
+    list[#list + 1] = rows
+    rows = floor_div(rows, 2)
+  end
+  return list
+end
+
+-- The columns of V in tiles of about equal width, of `rows` rows: at most `most` registers, `per` of
+-- a row a chunk of `chunk` columns. The last tile is listed apart where it is narrower, or its last
+-- chunk not whole.
+local function output_tiles(rows, columns, chunk, per, most)
+  local chunks = ceil_div(columns, chunk)
+  local tiles = ceil_div(chunks, math.max(1, floor_div(most, rows * per)))
+  local width = ceil_div(chunks, tiles)
+  local last, rest = chunks - (tiles - 1) * width, columns - (chunks - 1) * chunk
+  local list = {}
+  local function add(from, to, chunks_of_one, columns_of_last)
+    if from < to then
+      list[#list + 1] = { name = rows .. "_" .. #list + 1, from = from * per, to = to * per,
+        vectors = chunks_of_one * per, columns = columns_of_last }
+    end
+  end
+  local alike = (last == width and rest == chunk) and tiles or tiles - 1
+  add(0, alike * width, width, chunk)
+  add(alike * width, chunks, last, rest)
+  return list
+end
+
+-- Rows of a task: all that the limits admit.
+local TASK_ROWS = 32
+
+return family {
+  name = "decode_forward", op = "forward", backend = "cpu", template = "cpu/decode_forward.c",
+  doc = "Few query rows over many keys: read K and V once, on all cores; lanes are columns.",
+  preference = 10,
+
+  accepts = function() return true end,
+
+  params = {
+    { "VECTOR", { "full", "half" }, "width of a vector: the instruction set's, or half of it" },
+    { "ROWS", { 1, 2, 4, 8 }, "rows that meet the keys at once" },
+    { "TILE", { 8, 16 }, "scores of a tile, each in a register until its lanes are summed" },
+    { "OUT", { 8, 16, 24 }, "registers of an output tile" },
+    { "BLOCK_K", { 32, 64, 128, 256 }, "keys of a block" },
+    { "SPLITS", { 1, 2, 4, 8, 16, 32, 64 }, "pieces into which the keys of a head are cut" },
+    { "PREFETCH", { "none", "l1", "l2" }, "fetch V while its scores are computed, K of the next "
+      .. "block while outputs are, into that cache" },
+    { "DEAL", { "dynamic", "static" }, "how pieces are dealt to threads" },
+    { "COMPILER", { "cc", "clang" }, "compiler" },
+    { "OPT", { "-O2", "-O3" }, "optimisation level" },
+  },
+
+  core = {
+    VECTOR = { "full" }, ROWS = { 4, 8 }, OUT = { 16 }, BLOCK_K = { 32, 64, 128 },
+    DEAL = { "dynamic" }, COMPILER = { "cc" }, OPT = { "-O3" },
+  },
+
+  derive = function(c, p, dev)
+    local set = instruction_set(dev)
+    c.REGISTERS, c.FLAGS = set.registers, set.flags
+    c.HEAD_DIM, c.HEAD_DIM_V = p.head_dim, p.head_dim_v
+    c.LSE = p.lse
+    c.ELEM = p.dtype == "f32" and "float" or "uint16_t"
+    c.PER = p.dtype == "bf16" and 2 or 1
+    c.TASK_ROWS, c.MERGE_ROWS, c.MERGE_SYMBOL = TASK_ROWS, 4, "decode_forward_merge"
+    c.VL = c.VECTOR == "full" and set.full or set.half
+    local chunk = c.PER * math.max(1, c.VL)
+    c.CHUNKS = ceil_div(p.head_dim, chunk)
+    c.CHUNKS_V = ceil_div(p.head_dim_v, chunk)
+    c.FETCHES = c.PREFETCH ~= "none"
+    c.LOCALITY = c.PREFETCH == "l2" and 2 or 3
+    c.ROW_TILES = row_tiles(c.ROWS)
+    c.GROUPS = floor_div(TASK_ROWS, c.ROWS) + #c.ROW_TILES - 1
+
+    local outputs = {}
+    for _, rows in ipairs(c.ROW_TILES) do
+      outputs[rows] = output_tiles(rows, p.head_dim_v, chunk, c.PER, c.OUT)
+    end
+    c.OUTPUT_TILES = outputs
+
+    -- The sizes of struct part and struct scratch, padding included.
+    c.PART_BYTES = round_up(4 * (c.CHUNKS_V * c.PER * c.VL + 2), 64)
+    local rows = round_up(4 * (c.ROWS * c.CHUNKS * c.PER * c.VL + 4 * c.TILE + 4) + 8, 64)
+    c.SCRATCH_BYTES = round_up(4 * c.BLOCK_K * c.ROWS + c.GROUPS * rows, 256)
+  end,
+
+  require = {
+    { "vectors of that width exist", { "VECTOR" },
+      function(c) return c.VL > 0 end },
+    { "a tile fills whole vectors", { "VECTOR", "TILE" },
+      function(c) return c.TILE % c.VL == 0 end },
+    { "a tile fits the registers", { "TILE" },
+      function(c) return c.TILE + c.PER + 1 <= c.REGISTERS end },
+    { "an output tile fits the registers", { "ROWS", "OUT" },
+      function(c) return c.OUT + c.PER + math.min(c.ROWS, 4) <= c.REGISTERS end },
+    { "an output tile holds a chunk of each row", { "ROWS", "OUT" },
+      function(c) return floor_div(c.OUT, c.ROWS) >= c.PER end },
+    { "the compiler is here", { "COMPILER" },
+      function(c, _, dev) return c.COMPILER == "cc" or dev[c.COMPILER] ~= 0 end },
+  },
+
+  launch = function(c)
+    local record = {
+      { symbol = "decode_forward", grid = "split", rows = c.TASK_ROWS, packed = true,
+        deal = c.DEAL },
+      splits = c.SPLITS,
+      workspace = {
+        { bytes = c.SCRATCH_BYTES, per = "worker" },
+        { bytes = c.PART_BYTES, per = "row" },
+      },
+      limits = { { field = "rows", min = 0, max = c.TASK_ROWS } },
+    }
+    if c.SPLITS > 1 then
+      record[2] = { symbol = c.MERGE_SYMBOL, grid = "tiles", rows = c.MERGE_ROWS, packed = true }
+    end
+    return record
+  end,
+
+  options = function(c)
+    local flags = { c.OPT, "-ffp-contract=fast", "-fno-math-errno", "-fno-trapping-math" }
+    for _, flag in ipairs(c.FLAGS) do flags[#flags + 1] = flag end
+    return { compiler = c.COMPILER, flags = flags }
+  end,
+
+  defaults = function(_, dev)
+    local set = instruction_set(dev)
+    return {
+      VECTOR = "full", ROWS = 4, TILE = set.registers == 32 and 16 or 8, OUT = 8,
+      BLOCK_K = 64, SPLITS = 16, PREFETCH = "l1", DEAL = "dynamic", COMPILER = "cc", OPT = "-O3",
+    }
+  end,
+}
