@@ -30,7 +30,8 @@ typedef enum attn_field {
 
 const char *attn_field_name(attn_field field);
 bool attn_field_parse(const char *text, attn_field *field);
-int64_t attn_field_get(const attn_problem *problem, attn_field field); /* group, rows: 0 without heads */
+/* group and rows are 0 without heads */
+int64_t attn_field_get(const attn_problem *problem, attn_field field);
 
 const char *attn_dtype_name(attn_dtype dtype); /* "f32" */
 size_t attn_dtype_size(attn_dtype dtype);      /* bytes of an element */

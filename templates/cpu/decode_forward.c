@@ -117,7 +117,8 @@ static struct part *part_of(const struct task *t, int64_t row) {
     return (struct part *)a->workspace[1] + (head * rows + row) * SPLITS;
 }
 
-/* Task number `tile` of its heads, and the pieces of its keys: equal, but for the last. */
+/* Task number `tile` of its heads, and the pieces of its keys: equal, but for the last, and whole
+ * tiles, so that what ends within a tile is what its rows see. */
 static struct task task_of(const attn_forward_args *a, int64_t head, int64_t tile) {
     const int64_t row = tile * TASK_ROWS, left = (int64_t)a->seq_q * a->group - row;
     struct task t = {.a = a,
@@ -145,20 +146,19 @@ static void load_query(const struct task *t, int64_t row, float q[COLUMNS]) {
     }
 }
 
-/* The task's rows from `row` on, `count` of them, to meet keys before `end`. */
-static void start_rows(const struct task *t, struct rows *g, int64_t row, int32_t count,
-                       int32_t end) {
+/* The task's rows from `row` on, `count` of them. */
+static void start_rows(const struct task *t, struct rows *g, int64_t row, int32_t count) {
     const int32_t keys = TILE / count;
     g->count = count;
     g->started = 0;
     g->all_begin = first_key(t, row + count - 1);
-    g->all_end = min(end, last_key(t, row) + 1);
+    g->all_end = last_key(t, row) + 1;
     g->part = part_of(t, row);
     for (int32_t r = 0; r < count; r++) {
         load_query(t, row + r, g->q[r]);
         for (int32_t i = 0; i < keys; i++) {
             g->lo[r * keys + i] = first_key(t, row + r) - i;
-            g->hi[r * keys + i] = min(end - 1, last_key(t, row + r)) - i;
+            g->hi[r * keys + i] = last_key(t, row + r) - i;
         }
     }
     for (int32_t i = 0; i < TILE; i++) {
@@ -401,7 +401,7 @@ int $(KERNEL)(const attn_forward_args *a, int task, int worker) {
         while (count > t.rows - row)
             count /= 2;
         struct rows *g = &w->rows[groups++];
-        start_rows(&t, g, t.row + row, count, end);
+        start_rows(&t, g, t.row + row, count);
         g->part += split;
     }
     for (int32_t first = begin; first < end; first += BK) {

@@ -177,6 +177,22 @@ static void defaults_by_length(void) {
     }
 }
 
+/* A family whose default's limits exclude a shape does not admit it; `rows` is seq_q x group. */
+static void admits(void) {
+    attn_space *space = open_with("", "", "", "fwd:f32:b1:h1:s64:d64");
+    attn_problem problem;
+    CHECK_OK(attn_problem_parse("fwd:f32:b1:h1:s64:d64", &problem, NULL, 0), "");
+    CHECK_OK(attn_space_admits(space, &problem, &err), err.line);
+    close_all(space);
+    space = open_with("", "", "specialise = { 'rows' },", "fwd:f32:b1:hq6:hkv2:sq5:sk9:d64");
+    CHECK_OK(attn_problem_parse("fwd:f32:b9:hq3:hkv1:sq5:sk7:d64", &problem, NULL, 0), "");
+    CHECK_OK(attn_space_admits(space, &problem, &err), err.line);
+    CHECK_OK(attn_problem_parse("fwd:f32:b1:hq6:hkv2:sq4:sk9:d64", &problem, NULL, 0), "");
+    CHECK_EQ_INT(attn_space_admits(space, &problem, &err), ATTN_ERR_NOT_ACCEPTED);
+    CHECK_STR(err.line, "cpu/t does not accept the shape: rows is 12, but this variant takes 15");
+    close_all(space);
+}
+
 /* The identity of a variant is the same in every generator, whatever was asked of it before. */
 static void same_identity(void) {
     attn_hash seen[2], sources[2];
@@ -239,6 +255,7 @@ int main(void) {
     against_brute_force();
     specialise();
     defaults_by_length();
+    admits();
     same_identity();
     source_hash();
     return check_done();

@@ -192,6 +192,10 @@ static void test_hostile(void) {
                  "limit field=group min=1 max=1 multiple_of=1\n",
                  list, &count);
     CHECK(count >= 30);
+    CHECK_CASE("hostile, few rows");
+    list_hostile("fwd:f32:b1:h4:sq1:sk512:d64:causal",
+                 "limit field=rows min=0 max=8 multiple_of=1\n", list, &count);
+    CHECK(count >= 36);
     CHECK_CASE("hostile, one length");
     list_hostile("fwd:f32:b1:h4:sq1:sk512:d64:window-1,0",
                  "limit field=seq_q min=1 max=1 multiple_of=1\n"

@@ -24,9 +24,9 @@ local function row_tiles(rows)
   return list
 end
 
--- The columns of V in tiles of about equal width, of `rows` rows: at most `most` registers, `per` of
--- a row a chunk of `chunk` columns. The last tile is listed apart where it is narrower, or its last
--- chunk not whole.
+-- The columns of V in tiles of about equal width, each of `rows` rows and at most `most` registers:
+-- `per` of them hold a chunk of a row, `chunk` columns. The last tile is listed apart where it is
+-- narrower, or its last chunk not whole.
 local function output_tiles(rows, columns, chunk, per, most)
   local chunks = ceil_div(columns, chunk)
   local tiles = ceil_div(chunks, math.max(1, floor_div(most, rows * per)))
@@ -141,11 +141,16 @@ return family {
     return { compiler = c.COMPILER, flags = flags }
   end,
 
-  defaults = function(_, dev)
-    local set = instruction_set(dev)
+  -- Some 128 pieces in all keep many cores busy to the end, and cost little.
+  defaults = function(p, dev)
+    local pieces, heads = 1, math.max(1, p.batch * p.heads_kv)
+    while pieces < 64 and pieces * heads < 128 do pieces = 2 * pieces end
     return {
-      VECTOR = "full", ROWS = 4, TILE = set.registers == 32 and 16 or 8, OUT = 8,
-      BLOCK_K = 64, SPLITS = 16, PREFETCH = "l1", DEAL = "dynamic", COMPILER = "cc", OPT = "-O3",
+      VECTOR = "full", ROWS = p.rows >= 8 and 8 or 4,
+      TILE = instruction_set(dev).registers == 32 and 16 or 8,
+      OUT = instruction_set(dev).registers == 32 and 16 or 8,
+      BLOCK_K = 32, SPLITS = pieces, PREFETCH = "l1", DEAL = "dynamic", COMPILER = "cc",
+      OPT = "-O3",
     }
   end,
 }
