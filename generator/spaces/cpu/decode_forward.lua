@@ -145,12 +145,11 @@ return family {
   defaults = function(p, dev)
     local pieces, heads = 1, math.max(1, p.batch * p.heads_kv)
     while pieces < 64 and pieces * heads < 128 do pieces = 2 * pieces end
+    local many = instruction_set(dev).registers == 32
     return {
-      VECTOR = "full", ROWS = p.rows >= 8 and 8 or 4,
-      TILE = instruction_set(dev).registers == 32 and 16 or 8,
-      OUT = instruction_set(dev).registers == 32 and 16 or 8,
-      BLOCK_K = 32, SPLITS = pieces, PREFETCH = "l1", DEAL = "dynamic", COMPILER = "cc",
-      OPT = "-O3",
+      VECTOR = "full", ROWS = many and p.rows >= 8 and 8 or 4, TILE = many and 16 or 8,
+      OUT = many and 16 or 8, BLOCK_K = 32, SPLITS = pieces, PREFETCH = "l1", DEAL = "dynamic",
+      COMPILER = "cc", OPT = "-O3",
     }
   end,
 }
