@@ -8,21 +8,29 @@
 // registers. The producer's one thread loads K and V ahead through STAGES buffers each.
 #include "attn_abi.h"
 #include "attn_hopper.cuh"
+#include "wgmma_jobs.cuh"
+#include "wgmma_softmax.cuh"
 
-constexpr bool BF16 = $(BF16);               // else f16
-constexpr int D = $(HEAD_DIM);               // columns of Q and K
-constexpr int DV = $(HEAD_DIM_V);            // columns of V and O
+constexpr bool BF16 = $(BF16);    // else f16
+constexpr int D = $(HEAD_DIM);    // columns of Q and K
+constexpr int DV = $(HEAD_DIM_V); // columns of V and O
+constexpr int BLOCKS_PER_SM = $(BLOCKS_PER_SM);
 constexpr int CONSUMERS = $(CONSUMERS);      // warpgroups that compute
 constexpr int BLOCK_M = 64 * CONSUMERS;      // query rows of a block
 constexpr int BLOCK_N = $(BLOCK_N);          // keys of a tile
 constexpr int STAGES = $(STAGES);            // buffers of K, and of V
+constexpr int Q_BUFFERS = $(Q_BUFFERS);      // buffers of Q
 constexpr bool Q_REGISTERS = $(Q_REGISTERS); // Q as the register operand, else from shared memory
 constexpr bool PINGPONG = $(PINGPONG);       // warpgroups take turns at issuing their products
-constexpr int LAZY = $(LAZY);                // O is rescaled when the maximum rises by 2^LAZY, or 0
+constexpr int LAZY = $(LAZY);                // maxima are raised when weights reach 2^LAZY, or 1
+constexpr bool INTEGER_MAX = $(INTEGER_MAX); // maxima are of the scores' bits, three at a time
 constexpr bool ATOMIC = $(SCHEDULE == "atomic"); // tiles come from a counter, else by turns
 constexpr bool LONGEST_FIRST = $(ORDER == "longest_first"); // last tile of every head first
 constexpr int SECTION = $(SECTION); // MiB of K and V whose heads are worked on together
-constexpr bool MASKED = $(MASKED);  // there is a mask
+constexpr int LAST = $(LAST);       // sections that the last one is as large as, at least
+constexpr bool SUM_COLUMN = $(SUMS == "product"); // sums are V's column of ones, else added
+constexpr bool MASKED = $(MASKED);                // there is a mask
+constexpr bool WINDOW = $(WINDOW);                // that may also end to the left
 constexpr bool LSE = $(LSE);
 constexpr bool OVERLAY = $(OVERLAY); // O is staged where Q was
 
@@ -31,72 +39,52 @@ constexpr int CHUNKS = (D + 63) / 64, V_CHUNKS = (DV + 63) / 64; // of 64 column
 constexpr int Q_CHUNK = BLOCK_M * 128, KV_CHUNK = BLOCK_N * 128; // bytes
 constexpr int Q_BYTES = CHUNKS * Q_CHUNK, K_BYTES = CHUNKS * KV_CHUNK,
               V_BYTES = V_CHUNKS * KV_CHUNK;
-constexpr int K_AT = Q_BYTES, V_AT = K_AT + STAGES * K_BYTES, O_AT = V_AT + STAGES * V_BYTES;
+constexpr int PRODUCT = DV + (SUM_COLUMN ? 8 : 0); // columns of P V
+constexpr int K_AT = Q_BUFFERS * Q_BYTES, V_AT = K_AT + STAGES * K_BYTES,
+              ONES_AT = V_AT + STAGES * V_BYTES;
+constexpr int O_AT = ONES_AT + (SUM_COLUMN ? KV_CHUNK : 0);
 constexpr int O_BYTES = OVERLAY ? 0 : V_CHUNKS * Q_CHUNK;
 constexpr int BARRIERS_AT = O_AT + O_BYTES;
-static_assert(BARRIERS_AT + 128 == $(SMEM), "the launch record says otherwise");
+constexpr int JOB_AT = BARRIERS_AT + 128;
+static_assert(JOB_AT + 32 * Q_BUFFERS == $(SMEM), "the launch record says otherwise");
 
 extern __shared__ __align__(1024) unsigned char shared[];
 
-// Barriers of 8 bytes: Q full, Q empty, then full and empty of each buffer of K and of V; behind
-// them the number of the tile that Q belongs to, -1 after the last.
+// Barriers of 8 bytes: full and empty of each buffer of Q, of K and of V. Behind them is what the
+// consumers are to do with each Q.
 ATTN_DEVICE attn_u32 base() {
     return attn_shared_address(shared);
 }
 
 enum { FULL = 0, EMPTY = 8 };
 
-ATTN_DEVICE attn_u32 q_barrier(int which) {
-    return base() + BARRIERS_AT + which;
+ATTN_DEVICE attn_u32 q_barrier(int which, int stage) {
+    return base() + BARRIERS_AT + which + 16 * stage;
 }
 
 ATTN_DEVICE attn_u32 kv_barrier(int which, bool v, int stage) {
-    return q_barrier(which) + 16 * (1 + 2 * stage + v);
-}
-
-ATTN_DEVICE volatile int *tile_word() {
-    return (volatile int *)(shared + BARRIERS_AT + 120);
+    return q_barrier(which, Q_BUFFERS + 2 * stage + v);
 }
 
 using ring = attn_ring<STAGES>;
+using q_ring = attn_ring<Q_BUFFERS>;
 
-struct job {
-    int batch, head, kv_head, row; // first query row of the block
-    int begin, end;                // tiles of keys that any of its rows sees
-};
+ATTN_DEVICE attn_job *job_of_q(int stage) {
+    return (attn_job *)(shared + JOB_AT) + stage;
+}
 
-ATTN_DEVICE job job_of(const attn_forward_args &a, int index) {
-    const int heads = a.batch * a.heads_q;
-    int section = heads, first = 0;
-    if constexpr (SECTION > 0) {
-        const attn_i64 bytes = (attn_i64)a.seq_kv * (2 * (D + DV));
-        const int fit = (int)max((attn_i64)1, ((attn_i64)SECTION << 20) / bytes) * a.group;
-        section = min(fit, heads);
-        first = index / (section * a.tiles) * section;
-        index -= first * a.tiles;
-        section = min(section, heads - first);
-    }
-    const int tile = LONGEST_FIRST ? a.tiles - 1 - index / section : index % a.tiles;
-    const int head = first + (LONGEST_FIRST ? index % section : index / a.tiles);
-    job w;
-    w.batch = head / a.heads_q;
-    w.head = head % a.heads_q;
-    w.kv_head = w.head / a.group;
-    w.row = tile * BLOCK_M;
-    w.begin = 0;
-    w.end = (a.seq_kv + BLOCK_N - 1) / BLOCK_N;
-    if constexpr (MASKED) {
-        const int last = min(w.row + BLOCK_M, a.seq_q) - 1 + a.mask_offset + a.mask_right;
-        w.begin = max(0, w.row + a.mask_offset - a.mask_left) / BLOCK_N;
-        w.end = (max(0, min(a.seq_kv, last + 1)) + BLOCK_N - 1) / BLOCK_N;
-        w.begin = min(w.begin, w.end);
-    }
-    return w;
+ATTN_DEVICE int index_of(int turn) {
+    return ATOMIC || !LONGEST_FIRST ? turn : attn_dealt<BLOCKS_PER_SM>(turn);
+}
+
+ATTN_DEVICE attn_job job_of(const attn_forward_args &a, int index) {
+    return attn_job_at<BLOCK_M, BLOCK_N, MASKED, WINDOW>(
+        a, attn_place_of<LONGEST_FIRST, SECTION, LAST>(a, index, 2 * (D + DV)));
 }
 
 //--- the producer ---------------------------------------------------------------------------------
 
-ATTN_DEVICE void load(const attn_forward_args &a, const job &w, bool v, int n, ring &r) {
+ATTN_DEVICE void load(const attn_forward_args &a, const attn_job &w, bool v, int n, ring &r) {
     attn_barrier_wait(kv_barrier(EMPTY, v, r.stage), r.parity ^ 1);
     const attn_u32 barrier = kv_barrier(FULL, v, r.stage);
     const int bytes = v ? V_BYTES : K_BYTES;
@@ -108,47 +96,49 @@ ATTN_DEVICE void load(const attn_forward_args &a, const job &w, bool v, int n, r
     r.advance();
 }
 
-ATTN_DEVICE void load_q(const attn_forward_args &a, const job &w, int index, int parity) {
-    attn_barrier_wait(q_barrier(EMPTY), parity ^ 1);
-    *tile_word() = index;
+ATTN_DEVICE void load_q(const attn_forward_args &a, const attn_job &w, const q_ring &q) {
+    const attn_u32 full = q_barrier(FULL, q.stage);
+    attn_barrier_wait(q_barrier(EMPTY, q.stage), q.parity ^ 1);
+    *job_of_q(q.stage) = w;
     if (w.begin == w.end) {
-        attn_barrier_arrive(q_barrier(FULL)); // no row sees a key: there is nothing to load
+        attn_barrier_arrive(full); // no row sees a key: there is nothing to load
         return;
     }
-    attn_barrier_expect(q_barrier(FULL), Q_BYTES);
+    attn_barrier_expect(full, Q_BYTES);
     for (int c = 0; c < CHUNKS; c++)
-        attn_tma_load(base() + c * Q_CHUNK, a.map[0], q_barrier(FULL), 64 * c, w.row, w.head,
-                      w.batch);
+        attn_tma_load(base() + q.stage * Q_BYTES + c * Q_CHUNK, a.map[0], full, 64 * c, w.row,
+                      w.head, w.batch);
 }
 
 ATTN_DEVICE void produce(const attn_forward_args &a, int tasks) {
     ring k = {0, 0}, v = {0, 0};
-    int parity = 0, index = blockIdx.x;
-    while (index < tasks) {
-        const job w = job_of(a, index);
+    q_ring q = {0, 0};
+    for (int turn = blockIdx.x; index_of(turn) < tasks;) {
+        const attn_job w = job_of(a, index_of(turn));
         if (w.begin < w.end)
             load(a, w, false, w.end - 1, k);
-        load_q(a, w, index, parity);
+        load_q(a, w, q);
+        if constexpr (ATOMIC) // asked for long before it is used
+            turn = gridDim.x + atomicAdd((int *)a.workspace[0], 1);
+        else
+            turn += gridDim.x;
         for (int n = w.end - 1; n >= w.begin; n--) {
             if (n > w.begin)
                 load(a, w, false, n - 1, k);
             load(a, w, true, n, v);
         }
-        parity ^= 1;
-        if constexpr (ATOMIC)
-            index = gridDim.x + atomicAdd((int *)a.workspace[0], 1);
-        else
-            index += gridDim.x;
+        q.advance();
     }
-    attn_barrier_wait(q_barrier(EMPTY), parity ^ 1);
-    *tile_word() = -1;
-    attn_barrier_arrive(q_barrier(FULL));
+    attn_barrier_wait(q_barrier(EMPTY, q.stage), q.parity ^ 1);
+    job_of_q(q.stage)->row = -1;
+    attn_barrier_arrive(q_barrier(FULL, q.stage));
 }
 
 //--- matrix products of a consumer ----------------------------------------------------------------
 
 //@ local type = BF16 and "bf16" or "f16"
-//@ local scores, outputs = floor_div(BLOCK_N, 2), floor_div(HEAD_DIM_V, 2)
+//@ local columns = HEAD_DIM_V + (SUMS == "product" and 8 or 0)
+//@ local scores, outputs = floor_div(BLOCK_N, 2), floor_div(columns, 2)
 //@ local function numbers(n) return list(n, function(i) return "%" .. i end, ", ") end
 //@ local function operands(n, form, name)
 //@   return list(n, function(i) return '"' .. form .. '"(' .. name .. "[" .. i .. "])" end, ", ")
@@ -183,13 +173,13 @@ ATTN_DEVICE void scores_$(name)(float (&s)[BLOCK_N / 2], const attn_u32 (&q)[4],
 //@ end
 
 // O = P V of 16 keys, added to what O is if `add`.
-ATTN_DEVICE void outputs_step(float (&o)[DV / 2], const attn_u32 *p, attn_u32 vd, int add) {
+ATTN_DEVICE void outputs_step(float (&o)[PRODUCT / 2], const attn_u32 *p, attn_u32 vd, int add) {
     asm volatile("{\n"
                  ".reg .pred add;\n"
                  ".reg .b64 b;\n"
                  "setp.ne.b32 add, %$(outputs + 5), 0;\n"
                  "mov.b64 b, {%$(outputs + 4), " ATTN_DESCRIPTOR_HIGH "};\n"
-                 "wgmma.mma_async.sync.aligned.m64n$(HEAD_DIM_V)k16.f32.$(type).$(type) "
+                 "wgmma.mma_async.sync.aligned.m64n$(columns)k16.f32.$(type).$(type) "
                  "{$(numbers(outputs))}, {%$(outputs), %$(outputs + 1), %$(outputs + 2), "
                  "%$(outputs + 3)}, b, add, 1, 1, 1;\n"
                  "}"
@@ -198,8 +188,8 @@ ATTN_DEVICE void outputs_step(float (&o)[DV / 2], const attn_u32 *p, attn_u32 vd
 }
 
 struct state {
-    float o[DV / 2];
-    float top[2], sum[2]; // of this lane's two rows; sums are of this lane alone
+    float o[PRODUCT / 2];
+    attn_softmax x;
     attn_u32 q[Q_REGISTERS ? STEPS : 1][4];
     int some; // O holds a product already
 };
@@ -220,7 +210,8 @@ ATTN_DEVICE void issue_scores(state &st, float (&s)[BLOCK_N / 2], attn_u32 q_low
 }
 
 ATTN_DEVICE void issue_outputs(state &st, attn_u32 (&p)[BLOCK_N / 4], int stage) {
-    const attn_u32 v_low = attn_descriptor(base() + V_AT + stage * V_BYTES, KV_CHUNK);
+    const attn_u32 v = V_AT + stage * V_BYTES;
+    const attn_u32 v_low = attn_descriptor(base() + v, SUM_COLUMN ? ONES_AT - v : KV_CHUNK);
     attn_pin(st.o);
     attn_pin(p);
     attn_wgmma_fence();
@@ -239,62 +230,43 @@ struct rows {
     int left, right;    // row i sees the keys i + left <= key <= i + right
     int seq_kv, column; // the lane's first column
     float scale;        // of the scores in the exponent, never 0 or negative
+    float rise;         // of scores, that raises maxima
     bool negate;
 };
 
 ATTN_DEVICE void mask(const rows &w, float (&s)[BLOCK_N / 2], int first_key) {
     ATTN_EACH (h, 0, 2) {
         int end = w.seq_kv - first_key - w.column, begin = 0;
-        if constexpr (MASKED) {
+        if constexpr (MASKED)
             end = min(end, w.row[h] + w.right + 1 - first_key - w.column);
+        if constexpr (WINDOW)
             begin = w.row[h] + w.left - first_key - w.column;
-        }
         ATTN_EACH (i, 0, BLOCK_N / 2) {
             const int column = 8 * (i / 4) + i % 2;
-            if (i / 2 % 2 == h && (column >= end || (MASKED && column < begin)))
+            if (i / 2 % 2 == h && (column >= end || (WINDOW && column < begin)))
                 s[i] = -attn_infinity();
         }
     }
 }
 
-// Scores to weights. alpha: what O and the sums are to be multiplied by.
-ATTN_DEVICE void soften(state &st, const rows &w, float (&s)[BLOCK_N / 2], float (&alpha)[2]) {
-    ATTN_EACH (h, 0, 2) {
-        const float before = st.top[h];
-        float top = attn_row_max(s, h, before);
-        if (LAZY > 0 && (top - before) * w.scale <= (float)LAZY)
-            top = before; // weights stay below 2^LAZY, and O as it is
-        // While a row has seen no key its maximum is -inf, and -inf - -inf would be NaN.
-        const float base = top == -attn_infinity() ? 0.0f : __fmul_rn(top, w.scale);
-        const bool far = fabsf(base) > 4096.0f;
-        alpha[h] = attn_exp2(far ? (before - top) * w.scale : __fmul_rn(before, w.scale) - base);
-        st.top[h] = top;
-        const float sum = __any_sync(0xffffffffu, far)
-                              ? attn_row_weights<true>(s, h, top, base, w.scale, far)
-                              : attn_row_weights<false>(s, h, top, base, w.scale, far);
-        st.sum[h] = st.sum[h] * alpha[h] + sum;
-    }
-}
-
-ATTN_DEVICE void look(state &st, const rows &w, float (&s)[BLOCK_N / 2], int n, int first_row,
-                      float (&alpha)[2]) {
+// Makes the scores of tile n ready: masked, and as if the scale were positive.
+ATTN_DEVICE void look(const rows &w, float (&s)[BLOCK_N / 2], int n, int first_row) {
     const int first = n * BLOCK_N, last = first + BLOCK_N - 1;
     bool all = last < w.seq_kv;
     if constexpr (MASKED)
-        all = all && first >= first_row + 63 + w.left && last <= first_row + w.right;
+        all = all && last <= first_row + w.right;
+    if constexpr (WINDOW)
+        all = all && first >= first_row + 63 + w.left;
     if (w.negate) {
         ATTN_EACH (i, 0, BLOCK_N / 2)
             s[i] = -s[i];
     }
     if (!all)
         mask(w, s, first);
-    soften(st, w, s, alpha);
 }
 
 ATTN_DEVICE void rescale(state &st, const float (&alpha)[2]) {
-    if (LAZY > 0 && !__any_sync(0xffffffffu, alpha[0] != 1.0f || alpha[1] != 1.0f))
-        return;
-    ATTN_EACH (i, 0, DV / 2)
+    ATTN_EACH (i, 0, PRODUCT / 2)
         st.o[i] *= alpha[i / 2 % 2];
 }
 
@@ -305,23 +277,47 @@ ATTN_DEVICE void pack(attn_u32 (&p)[BLOCK_N / 4], const float (&s)[BLOCK_N / 2])
 
 //--- a consumer -----------------------------------------------------------------------------------
 
-ATTN_DEVICE void take_q(state &st, int group) {
+ATTN_DEVICE void take_q(state &st, int group, int stage) {
     if constexpr (Q_REGISTERS) {
         const int lane = threadIdx.x % 32, row = 64 * group + threadIdx.x / 32 % 4 * 16 + lane % 16;
         ATTN_EACH (step, 0, STEPS) {
             const int piece = (step % 4 * 2 + lane / 16) ^ (row & 7);
-            attn_ldmatrix4(st.q[step], base() + step / 4 * Q_CHUNK + row * 128 + piece * 16);
+            attn_ldmatrix4(st.q[step],
+                           base() + stage * Q_BYTES + step / 4 * Q_CHUNK + row * 128 + piece * 16);
         }
-        attn_barrier_arrive_by_warp(q_barrier(EMPTY));
+        attn_barrier_arrive_by_warp(q_barrier(EMPTY, stage));
     }
 }
 
-ATTN_DEVICE void attend(const job &w, state &st, const rows &lane_rows, int group, ring &k) {
-    const attn_u32 q_low = attn_uniform(attn_descriptor(base() + group * 64 * 128, 16));
+// Leaves out the tiles behind the last that a row of this warpgroup sees, but not all of them;
+// gives the first to be worked on.
+ATTN_DEVICE int skip(const attn_job &w, const rows &r, int first_row, int group, ring &k) {
+    const int last = max(first_row + 63 + r.right, w.begin * BLOCK_N) / BLOCK_N;
+    int n = w.end - 1;
+#pragma unroll 1
+    for (; n > last; n--) {
+        if constexpr (PINGPONG) {
+            attn_named_sync(2 + group, 256);
+            attn_named_arrive(2 + (group + 1) % CONSUMERS, 256);
+        }
+        attn_barrier_wait(kv_barrier(FULL, false, k.stage), k.parity);
+        attn_barrier_arrive_by_warp(kv_barrier(EMPTY, false, k.stage));
+        attn_barrier_wait(kv_barrier(FULL, true, k.stage), k.parity);
+        attn_barrier_arrive_by_warp(kv_barrier(EMPTY, true, k.stage));
+        k.advance();
+    }
+    return n;
+}
+
+ATTN_DEVICE void attend(const attn_job &w, state &st, const rows &r, int group, int q, ring &k) {
+    const attn_u32 q_low = attn_descriptor(base() + q * Q_BYTES + group * 64 * 128, 16);
     const int first_row = w.row + 64 * group;
     float s[BLOCK_N / 2], alpha[2];
     attn_u32 p[BLOCK_N / 4];
-    take_q(st, group);
+    int n = w.end - 1;
+    take_q(st, group, q);
+    if constexpr (MASKED)
+        n = skip(w, r, first_row, group, k);
 
     attn_barrier_wait(kv_barrier(FULL, false, k.stage), k.parity);
     issue_scores(st, s, q_low, k.stage);
@@ -329,10 +325,12 @@ ATTN_DEVICE void attend(const job &w, state &st, const rows &lane_rows, int grou
     attn_pin(s);
     attn_barrier_arrive_by_warp(kv_barrier(EMPTY, false, k.stage));
     k.advance();
-    look(st, lane_rows, s, w.end - 1, first_row, alpha);
+    look(r, s, n, first_row);
+    attn_softmax_raise(st.x, s, r.scale, r.rise, alpha);
+    attn_softmax_weights<!SUM_COLUMN>(st.x, s, r.scale);
     pack(p, s);
 
-    for (int n = w.end - 2; n >= w.begin; n--) {
+    for (n--; n >= w.begin; n--) {
         const ring v = k.before(); // V follows K by one tile
         attn_barrier_wait(kv_barrier(FULL, false, k.stage), k.parity);
         if constexpr (PINGPONG)
@@ -346,17 +344,22 @@ ATTN_DEVICE void attend(const job &w, state &st, const rows &lane_rows, int grou
         attn_pin(s);
         attn_barrier_arrive_by_warp(kv_barrier(EMPTY, false, k.stage));
         k.advance();
-        look(st, lane_rows, s, n, first_row, alpha);
+        look(r, s, n, first_row);
+        const bool raise = attn_softmax_above<INTEGER_MAX>(st.x, s);
+        if (raise)
+            attn_softmax_raise(st.x, s, r.scale, r.rise, alpha);
+        attn_softmax_weights<!SUM_COLUMN>(st.x, s, r.scale);
         attn_wgmma_wait<0>();
         attn_pin(st.o);
         attn_pin(p);
         attn_barrier_arrive_by_warp(kv_barrier(EMPTY, true, v.stage));
-        rescale(st, alpha);
+        if (raise)
+            rescale(st, alpha);
         pack(p, s);
     }
     const ring v = k.before();
     if constexpr (!Q_REGISTERS && !OVERLAY)
-        attn_barrier_arrive_by_warp(q_barrier(EMPTY));
+        attn_barrier_arrive_by_warp(q_barrier(EMPTY, q));
     attn_barrier_wait(kv_barrier(FULL, true, v.stage), v.parity);
     issue_outputs(st, p, v.stage);
     attn_wgmma_wait<0>();
@@ -365,18 +368,22 @@ ATTN_DEVICE void attend(const job &w, state &st, const rows &lane_rows, int grou
 }
 
 // O goes through shared memory: each warp stages its 16 rows and has them stored in the background.
-ATTN_DEVICE void store(const attn_forward_args &a, const job &w, const state &st, const rows &r,
-                       int group) {
+ATTN_DEVICE void store(const attn_forward_args &a, const attn_job &w, const state &st,
+                       const rows &r, int group, int q) {
     const int lane = threadIdx.x % 32, slab = 64 * group + threadIdx.x / 32 % 4 * 16;
     float factor[2];
     ATTN_EACH (h, 0, 2) {
-        float sum = st.sum[h];
-        sum += __shfl_xor_sync(0xffffffffu, sum, 1);
-        sum += __shfl_xor_sync(0xffffffffu, sum, 2);
-        factor[h] = sum == 0.0f ? 0.0f : 1.0f / sum; // 0: the row saw no key
+        float sum = st.x.sum[h];
+        if constexpr (SUM_COLUMN) {
+            sum = st.o[(DV + 4 * h) / 2];
+        } else {
+            sum += __shfl_xor_sync(0xffffffffu, sum, 1);
+            sum += __shfl_xor_sync(0xffffffffu, sum, 2);
+        }
+        factor[h] = sum == 0.0f ? 0.0f : attn_reciprocal(sum); // 0: the row saw no key
         if (LSE && lane % 4 == 0 && r.row[h] < a.seq_q) {
             const attn_i64 head = (attn_i64)w.batch * a.heads_q + w.head;
-            const float value = (st.top[h] * r.scale + attn_log2(sum)) * 0.69314718f;
+            const float value = (st.x.top[h] * r.scale + attn_log2(sum)) * 0.69314718f;
             a.lse[head * a.seq_q + r.row[h]] = sum == 0.0f ? -attn_infinity() : value;
         }
     }
@@ -387,32 +394,34 @@ ATTN_DEVICE void store(const attn_forward_args &a, const job &w, const state &st
         attn_tma_store_read();
     }
     __syncwarp();
-    const attn_u32 to = base() + (OVERLAY ? 0 : O_AT) + (slab + lane % 16) * 128;
+    const attn_u32 keep = st.some ? ~0u : 0; // O holds nothing yet where no row sees a key
+    const attn_u32 o = base() + (OVERLAY ? q * Q_BYTES : O_AT) + slab * 128;
+    const attn_u32 to = o + lane % 16 * 128;
     ATTN_EACH (j, 0, (DV + 15) / 16) {
         attn_u32 x[4] = {0, 0, 0, 0};
         ATTN_EACH (e, 0, 4)
             if (8 * j + 2 * e < DV / 2)
-                x[e] = attn_pack2<BF16>(st.o[8 * j + 2 * e] * factor[e % 2],
-                                        st.o[8 * j + 2 * e + 1] * factor[e % 2]);
+                x[e] = keep & attn_pack2<BF16>(st.o[8 * j + 2 * e] * factor[e % 2],
+                                               st.o[8 * j + 2 * e + 1] * factor[e % 2]);
         attn_stmatrix4(to + j / 4 * Q_CHUNK + ((j % 4 * 2 + lane / 16) ^ (lane & 7)) * 16, x);
     }
     attn_fence_async();
     __syncwarp();
     if (lane == 0) {
         for (int c = 0; c < V_CHUNKS; c++)
-            attn_tma_store(a.map[3], base() + (OVERLAY ? 0 : O_AT) + c * Q_CHUNK + slab * 128,
-                           64 * c, w.row + slab, w.head, w.batch);
+            attn_tma_store(a.map[3], o + c * Q_CHUNK, 64 * c, w.row + slab, w.head, w.batch);
         attn_tma_store_commit();
         if constexpr (OVERLAY)
             attn_tma_store_read();
     }
     if constexpr (OVERLAY)
-        attn_barrier_arrive_by_warp(q_barrier(EMPTY));
+        attn_barrier_arrive_by_warp(q_barrier(EMPTY, q));
 }
 
 ATTN_DEVICE void consume(const attn_forward_args &a, int group) {
     const int lane = threadIdx.x % 32, row = 64 * group + threadIdx.x / 32 % 4 * 16 + lane / 4;
     ring k = {0, 0};
+    q_ring q = {0, 0};
     rows r;
     r.left = a.mask_offset - a.mask_left;
     r.right = a.mask_offset + a.mask_right;
@@ -420,49 +429,52 @@ ATTN_DEVICE void consume(const attn_forward_args &a, int group) {
     r.column = 2 * (lane % 4);
     // A scale of 0 would make NaN of a masked score's -inf; one this small makes all weights equal.
     r.scale = a.scale_log2 == 0.0f ? 1.17549435e-38f : fabsf(a.scale_log2);
+    r.rise = LAZY / r.scale;
     r.negate = a.scale_log2 < 0.0f;
     if (PINGPONG && group == CONSUMERS - 1)
         attn_named_arrive(2, 256);
-    for (int parity = 0;; parity ^= 1) {
-        attn_barrier_wait(q_barrier(FULL), parity);
-        const int index = *tile_word();
-        if (index < 0)
+    for (;; q.advance()) {
+        attn_barrier_wait(q_barrier(FULL, q.stage), q.parity);
+        const attn_job w = *job_of_q(q.stage);
+        if (w.row < 0)
             break;
-        const job w = job_of(a, index);
         state st;
         st.some = 0;
         r.row[0] = w.row + row;
         r.row[1] = r.row[0] + 8;
-        ATTN_EACH (h, 0, 2) {
-            st.top[h] = -attn_infinity();
-            st.sum[h] = 0.0f;
-        }
+        st.x.start();
         if (w.begin < w.end) {
-            attend(w, st, r, group, k);
-        } else {
-            ATTN_EACH (i, 0, DV / 2)
-                st.o[i] = 0.0f;
-            if constexpr (!OVERLAY)
-                attn_barrier_arrive_by_warp(q_barrier(EMPTY));
+            attend(w, st, r, group, q.stage, k);
+        } else if constexpr (!OVERLAY) {
+            attn_barrier_arrive_by_warp(q_barrier(EMPTY, q.stage));
         }
-        store(a, w, st, r, group);
+        store(a, w, st, r, group, q.stage);
     }
     if (lane == 0)
         attn_tma_store_read();
 }
 
-extern "C" __global__ void __launch_bounds__(128 * (CONSUMERS + 1), $(BLOCKS_PER_SM))
+extern "C" __global__ void __launch_bounds__(128 * (CONSUMERS + 1), BLOCKS_PER_SM)
     $(KERNEL)(const __grid_constant__ attn_forward_args a) {
     const int tasks = a.batch * a.heads_q * a.tiles;
     if (threadIdx.x == 0) {
-        attn_barrier_init(q_barrier(FULL), 1);
-        attn_barrier_init(q_barrier(EMPTY), 4 * CONSUMERS);
+        for (int i = 0; i < ATTN_TENSOR_MAPS; i++)
+            attn_tma_prefetch(a.map[i]);
+        for (int i = 0; i < Q_BUFFERS; i++) {
+            attn_barrier_init(q_barrier(FULL, i), 1);
+            attn_barrier_init(q_barrier(EMPTY, i), 4 * CONSUMERS);
+        }
         for (int i = 0; i < STAGES; i++)
             for (int v = 0; v < 2; v++) {
                 attn_barrier_init(kv_barrier(FULL, v, i), 1);
                 attn_barrier_init(kv_barrier(EMPTY, v, i), 4 * CONSUMERS);
             }
         attn_barrier_init_done();
+    }
+    if constexpr (SUM_COLUMN) {
+        for (int i = 4 * threadIdx.x; i < KV_CHUNK; i += 4 * blockDim.x)
+            *(attn_u32 *)(shared + ONES_AT + i) = attn_pack2<BF16>(1.0f, 1.0f);
+        attn_fence_async();
     }
     __syncthreads();
     if (threadIdx.x < 128) {
@@ -471,6 +483,6 @@ extern "C" __global__ void __launch_bounds__(128 * (CONSUMERS + 1), $(BLOCKS_PER
             produce(a, tasks);
     } else {
         attn_registers_raise<$(REGISTERS)>();
-        consume(a, threadIdx.x / 128 - 1);
+        consume(a, (int)attn_uniform(threadIdx.x / 128) - 1);
     }
 }

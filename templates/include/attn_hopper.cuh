@@ -77,6 +77,10 @@ ATTN_DEVICE void attn_named_arrive(int id, int threads) {
 
 //--- the copy engine ------------------------------------------------------------------------------
 
+ATTN_DEVICE void attn_tma_prefetch(const attn_tensor_map &map) {
+    asm volatile("prefetch.tensormap [%0];" ::"l"(&map) : "memory");
+}
+
 // One box of a 4-D tensor (column, row, head, batch) to shared memory; elements outside are zeros.
 ATTN_DEVICE void attn_tma_load(attn_u32 to, const attn_tensor_map &map, attn_u32 barrier,
                                int column, int row, int head, int batch) {
@@ -156,41 +160,10 @@ ATTN_DEVICE attn_u32 attn_uniform(attn_u32 x) {
     return __shfl_sync(0xffffffffu, x, 0);
 }
 
-//--- rows of an accumulator: elements 4 j + 2 h and 4 j + 2 h + 1 are of the lane's row h
-//-----------
-
-// Several running values a row, so that one does not wait for the last.
-constexpr int ATTN_PARTS = 4;
-
-// The largest of `top` and the row, over the four lanes that hold it.
-template <int N> ATTN_DEVICE float attn_row_max(const float (&s)[N], int h, float top) {
-    float part[ATTN_PARTS];
-    ATTN_EACH (i, 0, ATTN_PARTS)
-        part[i] = top;
-    ATTN_EACH (j, 0, N / 4) {
-        float &most = part[j % ATTN_PARTS];
-        most = fmaxf(most, fmaxf(s[4 * j + 2 * h], s[4 * j + 2 * h + 1]));
-    }
-    top = fmaxf(fmaxf(part[0], part[1]), fmaxf(part[2], part[3]));
-    top = fmaxf(top, __shfl_xor_sync(0xffffffffu, top, 1));
-    return fmaxf(top, __shfl_xor_sync(0xffffffffu, top, 2));
-}
-
-// Turns a row of scores into weights 2^(scale (s - top)), where base is scale x top rounded; gives
-// the sum of this lane's. Where base is far from 0 its rounding would show in the exponent: there
-// the difference is taken first.
-template <bool FAR, int N>
-ATTN_DEVICE float attn_row_weights(float (&s)[N], int h, float top, float base, float scale,
-                                   bool far) {
-    float part[ATTN_PARTS] = {};
-    ATTN_EACH (j, 0, N / 4) {
-        ATTN_EACH (e, 0, 2) {
-            float &x = s[4 * j + 2 * h + e];
-            x = attn_exp2(FAR && far ? (x - top) * scale : x * scale - base);
-            part[(2 * j + e) % ATTN_PARTS] += x;
-        }
-    }
-    return (part[0] + part[1]) + (part[2] + part[3]);
+ATTN_DEVICE float attn_reciprocal(float x) {
+    float y;
+    asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+    return y;
 }
 
 template <int N> ATTN_DEVICE void attn_registers_raise() {

@@ -1,9 +1,5 @@
 -- cuda/wgmma_forward: flash attention for Hopper (sm_90a).
 
--- Registers of a consumer's thread by CONSUMERS x BLOCKS_PER_SM: what the producer gives up, shared
--- out. Others ask for more than the 65536 of a multiprocessor and would wait for ever.
-local REGISTERS = { ["1x1"] = 240, ["1x2"] = 232, ["1x3"] = 136, ["2x1"] = 240, ["3x1"] = 160 }
-
 return family {
   name = "wgmma_forward", op = "forward", backend = "cuda", template = "cuda/wgmma_forward.cu",
   preference = 10,
@@ -20,56 +16,72 @@ return family {
   end,
 
   params = {
-    { "CONSUMERS", { 2, 1, 3 }, "computing warpgroups of a block, of 64 query rows each" },
+    { "CONSUMERS", { 2, 1, 3, 4 }, "computing warpgroups of a block, of 64 query rows each" },
     { "BLOCKS_PER_SM", { 1, 2, 3 }, "blocks of a multiprocessor" },
     { "BLOCK_N", { 32, 48, 64, 80, 96, 112, 128, 144, 160, 176 }, "keys of a tile" },
-    { "STAGES", { 2, 3 }, "buffers of K, and of V" },
+    { "STAGES", { 2, 1 }, "buffers of K, and of V" },
+    { "Q_BUFFERS", { 1, 2 }, "buffers of Q" },
     { "Q_REGISTERS", { true, false }, "Q in registers, or in shared memory" },
     { "PINGPONG", { true, false }, "consumers take turns at issuing their products" },
     { "LAZY", { 8, 0 }, "rescale O only when a row's maximum has risen by 2^LAZY (0: always)" },
+    { "INTEGER_MAX", { true, false }, "maxima are of the scores' bits, three at a time" },
+    { "SUMS", { "added", "product" }, "sums of weights are added, or a column of ones in V" },
     { "SCHEDULE", { "static", "atomic" }, "blocks take tiles by turns, or from a counter" },
     { "ORDER", { "longest_first", "row" }, "the last tiles of all heads first, or head by head" },
+    { "LAST", { 1, 4 }, "sections that the last one is as large as, at least" },
     { "SECTION", { 0, 4, 8, 16, 32 }, "MiB of K and V whose heads share the cache; 0: all heads" },
   },
 
   core = {
-    BLOCK_N = { 64, 80, 112, 128 }, STAGES = { 2 }, LAZY = { 8 }, SECTION = { 0, 8, 32 },
+    CONSUMERS = { 2, 1, 3 }, BLOCK_N = { 64, 80, 112, 128 }, STAGES = { 2 }, Q_BUFFERS = { 1 },
+    LAZY = { 8 }, INTEGER_MAX = { true }, SUMS = { "added" }, SECTION = { 0, 8, 32 }, LAST = { 1 },
   },
 
   derive = function(c, p)
     c.HEAD_DIM, c.HEAD_DIM_V = p.head_dim, p.head_dim_v
     c.BF16 = p.dtype == "bf16"
-    c.MASKED = p.mask ~= "none"
+    c.MASKED, c.WINDOW = p.mask ~= "none", p.mask == "window"
     c.LSE = p.lse
-    c.REGISTERS = REGISTERS[c.CONSUMERS .. "x" .. c.BLOCKS_PER_SM] or 0
-    -- What ptxas has for any one instruction, setmaxnreg or not (C7602 where it is too little).
+    -- A thread begins with these, and ptxas has no more for any one instruction (C7602). A consumer
+    -- then gets what the producer gives up; who asked for more than that would wait for ever.
     c.ENTRY_REGISTERS = floor_div(65536, 1024 * (c.CONSUMERS + 1) * c.BLOCKS_PER_SM) * 8
+    local left = (c.CONSUMERS + 1) * c.ENTRY_REGISTERS - 24
+    c.REGISTERS = math.min(240, floor_div(left, 8 * c.CONSUMERS) * 8)
     c.PRODUCT_REGISTERS = 30 + math.max(floor_div(p.head_dim_v, 2), floor_div(c.BLOCK_N, 2))
     local chunks, v_chunks = ceil_div(p.head_dim, 64), ceil_div(p.head_dim_v, 64)
+    local ones = c.SUMS == "product" and 8 or 0 -- columns of V that are 1
     -- scores, their 16-bit copy, and outputs, in registers of a thread
-    c.TILE_REGISTERS = floor_div(3 * c.BLOCK_N, 4) + floor_div(p.head_dim_v, 2)
-    local q, o = 64 * c.CONSUMERS * 128 * chunks, 64 * c.CONSUMERS * 128 * v_chunks
+    c.TILE_REGISTERS = floor_div(3 * c.BLOCK_N, 4) + floor_div(p.head_dim_v + ones, 2)
+    local q, o = c.Q_BUFFERS * 64 * c.CONSUMERS * 128 * chunks, 64 * c.CONSUMERS * 128 * v_chunks
     local kv = c.STAGES * c.BLOCK_N * 128 * (chunks + v_chunks)
     -- O has its own room where there is enough for all blocks, else it is staged where Q was.
     local room = floor_div(233472, c.BLOCKS_PER_SM) - 1024
     if room > 232448 then room = 232448 end
-    c.OVERLAY = q + kv + o + 128 > room
-    c.SMEM = q + kv + (c.OVERLAY and 0 or o) + 128
+    local rest = 128 + 32 * c.Q_BUFFERS + 16 * ones * c.BLOCK_N
+    c.OVERLAY = q + kv + o + rest > room
+    c.SMEM = q + kv + (c.OVERLAY and 0 or o) + rest
     c.FITS = c.SMEM <= room and (not c.OVERLAY or v_chunks <= chunks)
     c.Q_FRAGMENTS = c.Q_REGISTERS and 4 * ceil_div(p.head_dim, 16) or 0
   end,
 
   require = {
     { "the blocks' registers fit a multiprocessor", { "CONSUMERS", "BLOCKS_PER_SM" },
-      function(c) return c.REGISTERS > 0 end },
+      function(c) return (c.CONSUMERS + 1) * c.BLOCKS_PER_SM <= 8 end },
     { "one product fits the registers a block is given at its start",
       { "CONSUMERS", "BLOCKS_PER_SM", "BLOCK_N" },
       function(c) return c.PRODUCT_REGISTERS <= c.ENTRY_REGISTERS end },
-    { "tiles fit in shared memory", { "CONSUMERS", "BLOCKS_PER_SM", "BLOCK_N", "STAGES" },
+    { "tiles fit in shared memory",
+      { "CONSUMERS", "BLOCKS_PER_SM", "BLOCK_N", "STAGES", "Q_BUFFERS", "SUMS" },
       function(c) return c.FITS end },
     { "scores and outputs fit the registers",
-      { "CONSUMERS", "BLOCKS_PER_SM", "BLOCK_N", "STAGES", "Q_REGISTERS" },
-      function(c) return c.TILE_REGISTERS + c.Q_FRAGMENTS <= c.REGISTERS - 24 end },
+      { "CONSUMERS", "BLOCKS_PER_SM", "BLOCK_N", "STAGES", "Q_BUFFERS", "Q_REGISTERS", "SUMS" },
+      function(c) return c.TILE_REGISTERS + c.Q_FRAGMENTS <= c.REGISTERS - 28 end },
+    { "the column of ones is behind one chunk of V, and its sums are rounded", { "SUMS" },
+      function(c, p) return c.SUMS == "added" or (p.head_dim_v == 64 and not p.lse) end },
+    { "head by head there are no sections", { "ORDER", "SECTION" },
+      function(c) return c.ORDER ~= "row" or c.SECTION == 0 end },
+    { "without sections there is no last one", { "SECTION", "LAST" },
+      function(c) return c.SECTION > 0 or c.LAST == 1 end },
     { "taking turns needs two consumers", { "CONSUMERS", "PINGPONG" },
       function(c) return c.CONSUMERS > 1 or not c.PINGPONG end },
   },
@@ -91,14 +103,26 @@ return family {
     }
   end,
 
+  -- What was fastest on an H200 (tests/peers/performance.md). Few jobs: one consumer a block, two
+  -- blocks a multiprocessor. Long rows: three consumers, since more rows share what is read of K
+  -- and V; their tiles of keys are small where O is wide.
   defaults = function(p, dev)
     local d = math.max(p.head_dim, p.head_dim_v)
-    local masked = p.mask ~= "none"
-    return {
-      CONSUMERS = 2, BLOCKS_PER_SM = 1, BLOCK_N = d > 128 and 64 or 128, STAGES = 2,
-      Q_REGISTERS = d <= 64, PINGPONG = true, LAZY = 8,
-      SCHEDULE = masked and "atomic" or "static", ORDER = masked and "longest_first" or "row",
-      SECTION = masked and 32 or 0,
+    local masked, narrow = p.mask ~= "none", d <= 64
+    local jobs = p.batch * p.heads_q * ceil_div(p.seq_q, 128)
+    local few, long = jobs <= dev.sms, p.seq_q >= (masked and 8192 or 2048)
+    local c = {
+      CONSUMERS = 2, BLOCKS_PER_SM = 1, BLOCK_N = d > 128 and 64 or 128, STAGES = 2, Q_BUFFERS = 1,
+      Q_REGISTERS = d <= 128, PINGPONG = true, LAZY = 8, INTEGER_MAX = true, SUMS = "added",
+      SCHEDULE = "static", ORDER = masked and "longest_first" or "row", SECTION = 0, LAST = 1,
     }
+    if masked and jobs > 4 * dev.sms then c.SCHEDULE = "atomic" end
+    if d <= 128 and few then
+      c.CONSUMERS, c.BLOCKS_PER_SM, c.BLOCK_N, c.PINGPONG = 1, 2, 64, false
+    elseif narrow or (d <= 128 and long) then
+      c.CONSUMERS, c.Q_REGISTERS, c.PINGPONG = 3, false, not narrow
+      if not narrow then c.BLOCK_N = 80 end
+    end
+    return c
   end,
 }
