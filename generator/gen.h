@@ -135,6 +135,13 @@ attn_status attn_space_render(attn_space *space, const attn_config *config, attn
  * limit if not. No other configuration may admit a shape that the default does not. */
 attn_status attn_space_admits(attn_space *space, const attn_problem *problem, attn_error *err);
 
+/* All of the above for one variant: the family's default for the problem and device, changed by
+ * each of the texts ("BK=64 NV=2"). A fault in the texts is ERR_INVALID; ERR_NOT_ACCEPTED and
+ * ERR_TEMPLATE as attn_space_open. */
+attn_status attn_gen_render(attn_gen *gen, const char *family, const attn_problem *problem,
+                            const attn_device_info *device, const char *const *text, size_t texts,
+                            attn_variant *variant, attn_error *err);
+
 /*-*** Lint ******************************************************/
 
 /* A fault found in a family's files, one line. */

@@ -127,3 +127,20 @@ attn_status attn_space_admits(attn_space *space, const attn_problem *problem, at
     attn_variant_free(&variant);
     return st;
 }
+
+attn_status attn_gen_render(attn_gen *gen, const char *family, const attn_problem *problem,
+                            const attn_device_info *device, const char *const *text, size_t texts,
+                            attn_variant *variant, attn_error *err) {
+    attn_space *space = NULL;
+    attn_config config;
+    ATTN_TRY(attn_space_open(gen, family, problem, device, &space, err));
+    attn_status status = attn_space_default(space, &config, err);
+    for (size_t i = 0; i < texts && status == ATTN_OK; i++)
+        status = attn_config_parse(space, text[i], &config, err);
+    if (status == ATTN_OK && attn_space_check(space, &config, err) != ATTN_OK)
+        status = attn_fail_prefix(err, "%s", family);
+    if (status == ATTN_OK)
+        status = attn_space_render(space, &config, variant, err);
+    attn_space_close(space);
+    return status;
+}

@@ -63,7 +63,8 @@ static attn_status render(struct maker *m, const char *family, const attn_proble
                           const char *config, attn_variant *variant, attn_error *err) {
     attn_gen *gen;
     ATTN_TRY(attn_context_gen(m->ctx, &gen, err));
-    return attn_render_stored(gen, family, problem, &m->device->info, config, variant, err);
+    return attn_gen_render(gen, family, problem, &m->device->info, &config, config ? 1 : 0, variant,
+                           err);
 }
 
 /* What a rendered variant tells of its row. On another device of the architecture it may be another

@@ -6,12 +6,6 @@
 #include "db.h"
 #include "gen.h"
 
-/* Renders a configuration (NULL: the default) of a family for the problem's class. What the text
- * leaves out is the default's; constraints are not looked at. */
-attn_status attn_render_stored(attn_gen *gen, const char *family, const attn_problem *problem,
-                               const attn_device_info *device, const char *config,
-                               attn_variant *variant, attn_error *err);
-
 /* Why the row's variant would not be made today as it was, NULL: it would. Where the family's files
  * have changed, it is rendered for the device: they may render to the same source. The text lives
  * as long as the program. */

@@ -95,8 +95,8 @@ static bool is_there(bench *b, entry *e) {
 /* Renders the variant and puts it into the lab. What is wrong with it is in its result. */
 static attn_status prepare(bench *b, entry *e, const char *family, const char *config,
                            const attn_db_row *row, attn_error *err) {
-    attn_status status = attn_render_chosen(b->cli->gen, family, b->problem, b->device, &config,
-                                            config ? 1 : 0, &e->variant, err);
+    attn_status status = attn_gen_render(b->cli->gen, family, b->problem, b->device, &config,
+                                         config ? 1 : 0, &e->variant, err);
     if (status == ATTN_OK)
         return is_there(b, e) ? ATTN_OK : add_to_lab(b, e, row, err);
     if (status != ATTN_ERR_NOT_ACCEPTED && status != ATTN_ERR_INVALID &&

@@ -6,12 +6,6 @@
 #include "gen.h"
 #include "report.h"
 
-/* Renders the family's default for the problem, changed by each of the texts ("BK=64 NV=2"). A
- * fault in the texts is ERR_INVALID; ERR_NOT_ACCEPTED and ERR_TEMPLATE as attn_space_open. */
-attn_status attn_render_chosen(attn_gen *gen, const char *family, const attn_problem *problem,
-                               const attn_device_info *device, const char *const *text,
-                               size_t texts, attn_variant *variant, attn_error *err);
-
 /* The next cell: a configuration. In a table, the parameters that differ from the family's default,
  * as `show` and --config take them, "default" if none does; in the other forms, and where the
  * family is gone or has changed, all of them. config may be NULL. */

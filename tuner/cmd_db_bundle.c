@@ -44,8 +44,8 @@ static attn_status rebuild(attn_cli *cli, const attn_db_row *row, attn_binary *b
     attn_hash build;
     if (!device)
         return attn_fail(err, ATTN_ERR_NOT_FOUND, "it is a winner of another machine");
-    attn_status status = attn_render_chosen(cli->gen, row->variant.family, &row->problem, device,
-                                            &config, 1, &variant, err);
+    attn_status status = attn_gen_render(cli->gen, row->variant.family, &row->problem, device,
+                                         &config, 1, &variant, err);
     if (status == ATTN_OK)
         status = attn_build_identity(&variant, device, &target, &toolchain, &build, err);
     if (status == ATTN_OK && !attn_hash_equal(build, row->build))

@@ -103,9 +103,8 @@ int attn_cmd_show(attn_cli *cli) {
     if (cli->problems != 1)
         return attn_misuse("show takes one problem, and %s holds more", cli->args.word[1]);
     ATTN_STEP(attn_cli_target(cli, family.backend, &device));
-    attn_status status =
-        attn_render_chosen(cli->gen, family.name, cli->problem, &device, cli->args.word + 2,
-                           cli->args.words - 2, &variant, &err);
+    attn_status status = attn_gen_render(cli->gen, family.name, cli->problem, &device,
+                                         cli->args.word + 2, cli->args.words - 2, &variant, &err);
     if (status == ATTN_ERR_INVALID)
         return attn_misuse("%s", err.line);
     if (status == ATTN_OK) {

@@ -120,8 +120,8 @@ int attn_cli_check_config(attn_cli *cli, const char *family, const char *config)
         for (size_t p = 0; p < cli->problems; p++) {
             attn_error err = ATTN_ERROR_INIT;
             attn_variant variant = {0};
-            attn_status status = attn_render_chosen(cli->gen, family, &cli->problem[p],
-                                                    &cli->device[d], &config, 1, &variant, &err);
+            attn_status status = attn_gen_render(cli->gen, family, &cli->problem[p],
+                                                 &cli->device[d], &config, 1, &variant, &err);
             attn_variant_free(&variant);
             if (status == ATTN_ERR_INVALID)
                 return attn_misuse("%s", err.line);
