@@ -56,17 +56,18 @@ static const attn_device_info *fake_device(void) {
 }
 
 static attn_tune_options options_for(attn_db *db, seen *s) {
-    return (attn_tune_options){.gen = the.gen,
-                               .db = db,
-                               .problems = &the.problem,
-                               .problem_count = 1,
-                               .devices = fake_device(),
-                               .device_count = 1,
-                               .budget_s = 60,
-                               .search = "exhaustive",
-                               .family = "fake/toy_cost",
-                               .stop_fd = -1,
-                               .events = {on_progress, on_trial, on_note, s}};
+    return (attn_tune_options){
+        .gen = the.gen,
+        .db = db,
+        .problems = &the.problem,
+        .problem_count = 1,
+        .devices = fake_device(),
+        .device_count = 1,
+        .budget_s = 200, /* exhaustive searches end before it, however slow the machine */
+        .search = "exhaustive",
+        .family = "fake/toy_cost",
+        .stop_fd = -1,
+        .events = {on_progress, on_trial, on_note, s}};
 }
 
 static attn_db *open_db(void) {
