@@ -31,7 +31,8 @@ enum {
     GROUPS = $(GROUPS),              /* into which they fall at most, to meet the keys */
     MERGE_ROWS = $(MERGE_ROWS),      /* rows of a task of the second step */
     LSE = $(LSE),                    /* the log-sum-exp of each row is wanted */
-    PREFETCH = $(FETCHES)            /* fetch V of a block during its scores, K of the next later */
+    PREFETCH = $(FETCHES),           /* fetch V of a block during its scores, K of the next later */
+    FETCH_STEP = $(FETCH_STEP)       /* of so many lines of a row one is fetched */
 };
 
 typedef $(ELEM) elem;
@@ -167,8 +168,9 @@ static void start_rows(const struct task *t, struct rows *g, int64_t row, int32_
     }
 }
 
+/* Every FETCH_STEP-th line of a row; the hardware, once it sees a stream, fetches those between. */
 ATTN_INLINE void prefetch(const elem *row, const int columns) {
-    for (int c = 0; c < columns; c += 64 / (int)sizeof(elem))
+    for (int c = 0; c < columns; c += FETCH_STEP * 64 / (int)sizeof(elem))
         __builtin_prefetch(row + c, 0, $(LOCALITY));
 }
 

@@ -12,7 +12,9 @@ eval "$(sed -n '1s,^// ,,p' 'a file.c')" && ls 'a file.o'
 grep -E '^// (family|class) ' 'a file.c'
 grep -c '^// config .*BLOCK_K=48' 'a file.c'
 for arch in cpu:generic cpu:avx2 cpu:avx512; do
-    attntune show simd_forward $problem --arch $arch >simd_forward.c || exit
-    [ "$(uname -m)" = x86_64 ] || continue
-    eval "$(sed -n '1s,^// ,,p' simd_forward.c)" || echo "$arch does not compile"
+    for family in simd_forward decode_forward; do
+        attntune show $family $problem --arch $arch >$family.c || exit
+        [ "$(uname -m)" = x86_64 ] || continue
+        eval "$(sed -n '1s,^// ,,p' $family.c)" || echo "$family does not compile for $arch"
+    done
 done

@@ -60,18 +60,20 @@ return family {
     { "ROWS", { 1, 2, 4, 8 }, "rows that meet the keys at once" },
     { "TILE", { 8, 16 }, "scores of a tile, each in a register until its lanes are summed" },
     { "OUT", { 8, 16, 24 }, "registers of an output tile" },
-    { "BLOCK_K", { 32, 64, 128, 256 }, "keys of a block" },
+    { "BLOCK_K", { 16, 32, 64, 128, 256 }, "keys of a block" },
     { "SPLITS", { 1, 2, 4, 8, 16, 32, 64 }, "pieces into which the keys of a head are cut" },
     { "PREFETCH", { "none", "l1", "l2" }, "fetch V while its scores are computed, K of the next "
       .. "block while outputs are, into that cache" },
+    { "FETCH_STEP", { 1, 2, 4 }, "of so many lines of a row one is fetched" },
     { "DEAL", { "dynamic", "static" }, "how pieces are dealt to threads" },
     { "COMPILER", { "cc", "clang" }, "compiler" },
     { "OPT", { "-O2", "-O3" }, "optimisation level" },
   },
 
   core = {
-    VECTOR = { "full" }, ROWS = { 4, 8 }, OUT = { 16 }, BLOCK_K = { 32, 64, 128 },
-    DEAL = { "dynamic" }, COMPILER = { "cc" }, OPT = { "-O3" },
+    VECTOR = { "full" }, ROWS = { 4, 8 }, OUT = { 16 }, BLOCK_K = { 16, 32, 64 },
+    PREFETCH = { "l1", "l2" }, FETCH_STEP = { 1, 4 }, DEAL = { "dynamic" }, COMPILER = { "cc" },
+    OPT = { "-O3" },
   },
 
   derive = function(c, p, dev)
@@ -114,6 +116,8 @@ return family {
       function(c) return c.OUT + c.PER + math.min(c.ROWS, 4) <= c.REGISTERS end },
     { "an output tile holds a chunk of each row", { "ROWS", "OUT" },
       function(c) return floor_div(c.OUT, c.ROWS) >= c.PER end },
+    { "there is something to fetch", { "PREFETCH", "FETCH_STEP" },
+      function(c) return c.PREFETCH ~= "none" or c.FETCH_STEP == 1 end },
     { "the compiler is here", { "COMPILER" },
       function(c, _, dev) return c.COMPILER == "cc" or dev[c.COMPILER] ~= 0 end },
   },
@@ -148,8 +152,8 @@ return family {
     local many = instruction_set(dev).registers == 32
     return {
       VECTOR = "full", ROWS = many and p.rows >= 8 and 8 or 4, TILE = many and 16 or 8,
-      OUT = many and 16 or 8, BLOCK_K = 32, SPLITS = pieces, PREFETCH = "l1", DEAL = "dynamic",
-      COMPILER = "cc", OPT = "-O3",
+      OUT = many and 16 or 8, BLOCK_K = 32, SPLITS = pieces, PREFETCH = "l1", FETCH_STEP = 1,
+      DEAL = "dynamic", COMPILER = "cc", OPT = "-O3",
     }
   end,
 }
