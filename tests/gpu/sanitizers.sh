@@ -1,7 +1,13 @@
 # sanitizers.sh: compute-sanitizer finds nothing in a sample of variants that holds every value of
 # every parameter, of masked and unmasked classes; the sample is printed.
+#
+#     sanitizers.sh [FAMILY TOOL...]   another family, and those tools that can follow it: racecheck
+#                                      and initcheck do not know barriers that bulk copies complete
 set -u
 gate=${ATTN_BUILD:?}/tests/gate
+family=${1:-cuda/mma_forward}
+[ $# = 0 ] || shift
+tools=${*:-memcheck racecheck initcheck synccheck}
 problem=fwd:f16:b1:hq2:hkv1:sq70:sk133:d64:causal:lse
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
@@ -10,10 +16,9 @@ export PATH=$PATH:/usr/local/cuda/bin
 command -v compute-sanitizer >"$work/where" ||
     { echo "skipped: compute-sanitizer is not installed"; exit 77; }
 
-# Four tools at once: each spends its time on the host.
-tools="memcheck racecheck initcheck synccheck"
+# All tools at once: each spends its time on the host.
 for tool in $tools; do
-    compute-sanitizer --tool "$tool" --error-exitcode 9 "$gate" --cover 24 1 cuda/mma_forward \
+    compute-sanitizer --tool "$tool" --error-exitcode 9 "$gate" --cover 24 1 "$family" \
         "$problem" >"$work/$tool" 2>&1 &
     eval "pid_$tool=$!"
 done
