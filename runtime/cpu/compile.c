@@ -42,7 +42,7 @@ static attn_status compile_object(const attn_tool *tool, const attn_cpu_flags *f
     const char *const rest[] = {"-c", source, "-o", object, NULL};
     for (size_t i = 0; i < sizeof rest / sizeof *rest; i++)
         argv[n++] = rest[i];
-    return attn_tool_run(tool, argv, folder, log, err);
+    return attn_tool_run(tool, argv, folder, 0, log, err);
 }
 
 /* Never with the flags of the compile: -ffast-math would link code in that changes how the whole
@@ -60,7 +60,7 @@ static attn_status link_object(const attn_tool *tool, const attn_cpu_flags *flag
                                 "-lm",
                                 flags->openmp ? "-fopenmp" : NULL,
                                 NULL};
-    return attn_tool_run(tool, argv, folder, log, err);
+    return attn_tool_run(tool, argv, folder, 0, log, err);
 }
 
 static void append_key(attn_str *source, const char *key) {

@@ -12,6 +12,7 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 extern char **environ;
@@ -106,9 +107,10 @@ static const char **make_environment(const char *tmpdir) {
     return rows;
 }
 
-/* stdin empty, stdout and stderr to `log`, no other descriptor of ours, signals as at login. */
+/* stdin empty, stdout and stderr to `log`, no other descriptor of ours, signals as at login;
+ * alone: in a process group of its own. */
 static int spawn(const char *path, const char *const *argv, const char *const *envp, int log,
-                 pid_t *pid) {
+                 bool alone, pid_t *pid) {
     posix_spawn_file_actions_t actions;
     posix_spawnattr_t attributes;
     sigset_t none, defaults;
@@ -125,7 +127,8 @@ static int spawn(const char *path, const char *const *argv, const char *const *e
     sigaddset(&defaults, SIGCHLD);
     posix_spawnattr_setsigmask(&attributes, &none);
     posix_spawnattr_setsigdefault(&attributes, &defaults);
-    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+    posix_spawnattr_setflags(&attributes, (short)(POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF |
+                                                  (alone ? POSIX_SPAWN_SETPGROUP : 0)));
     posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
     posix_spawn_file_actions_adddup2(&actions, log, 1);
     posix_spawn_file_actions_adddup2(&actions, log, 2);
@@ -150,13 +153,40 @@ static void read_log(int log, attn_str *output) {
         attn_str_append_bytes(output, part, (size_t)size);
 }
 
+static pid_t wait_again(pid_t pid, int *status, int options) {
+    pid_t got;
+    while ((got = waitpid(pid, status, options)) < 0 && errno == EINTR)
+        continue;
+    return got;
+}
+
+/* waitpid for the leader of a group, which is killed when its time is up; 0 then. */
+static pid_t wait_limited(pid_t pid, double seconds, int *status) {
+    const struct timespec pause = {0, 2000000};
+    struct timespec begin, now;
+    pid_t got;
+    clock_gettime(CLOCK_MONOTONIC, &begin);
+    while ((got = wait_again(pid, status, WNOHANG)) == 0) {
+        clock_gettime(CLOCK_MONOTONIC, &now);
+        double passed =
+            (double)(now.tv_sec - begin.tv_sec) + 1e-9 * (double)(now.tv_nsec - begin.tv_nsec);
+        if (passed > seconds) {
+            kill(-pid, SIGKILL);
+            wait_again(pid, status, 0);
+            return 0;
+        }
+        nanosleep(&pause, NULL);
+    }
+    return got;
+}
+
 /* How the child ended. A host that ignores SIGCHLD takes the status away: then the caller finds out
  * by what the tool left behind. */
-static attn_status wait_for(pid_t pid, const char *name, attn_error *err) {
+static attn_status wait_for(pid_t pid, const char *name, double seconds, attn_error *err) {
     int status;
-    pid_t got;
-    while ((got = waitpid(pid, &status, 0)) < 0 && errno == EINTR)
-        continue;
+    pid_t got = seconds > 0 ? wait_limited(pid, seconds, &status) : wait_again(pid, &status, 0);
+    if (got == 0)
+        return attn_fail(err, ATTN_ERR_TIMEOUT, "%s has not ended after %.3g s", name, seconds);
     if (got < 0)
         return ATTN_OK;
     if (WIFSIGNALED(status))
@@ -169,27 +199,28 @@ static attn_status wait_for(pid_t pid, const char *name, attn_error *err) {
 }
 
 static attn_status run_and_wait(const attn_tool *tool, const char *const *argv,
-                                const char *const *envp, attn_str *output, attn_error *err) {
+                                const char *const *envp, double seconds, attn_str *output,
+                                attn_error *err) {
     const struct rlimit limit = {ORPHAN_CPU_SECONDS, ORPHAN_CPU_SECONDS};
     int log = memfd_create("attntune-log", MFD_CLOEXEC);
     pid_t pid;
     if (log < 0)
         return attn_fail(err, ATTN_ERR_IO, "memfd_create: %s", strerror(errno));
-    int error = spawn(tool->path, argv, envp, log, &pid);
+    int error = spawn(tool->path, argv, envp, log, seconds > 0, &pid);
     if (error) {
         close(log);
         return attn_fail(err, ATTN_ERR_NO_TOOL, "%s cannot be started: %s", tool->path,
                          strerror(error));
     }
     prlimit(pid, RLIMIT_CPU, &limit, NULL);
-    attn_status status = wait_for(pid, tool->word[0], err);
+    attn_status status = wait_for(pid, tool->word[0], seconds, err);
     read_log(log, output);
     close(log);
     return status;
 }
 
 attn_status attn_tool_run(const attn_tool *tool, const char *const *arguments, const char *folder,
-                          attn_str *output, attn_error *err) {
+                          double seconds, attn_str *output, attn_error *err) {
     const char *argv[ATTN_ARGV_MAX];
     int count = 0;
     for (int i = 0; i < tool->count; i++)
@@ -204,8 +235,9 @@ attn_status attn_tool_run(const attn_tool *tool, const char *const *arguments, c
     if (folder)
         attn_str_append_f(&tmpdir, "TMPDIR=%s", folder);
     const char **envp = make_environment(tmpdir.data);
-    attn_status status =
-        envp && !tmpdir.failed ? run_and_wait(tool, argv, envp, output, err) : attn_fail_nomem(err);
+    attn_status status = envp && !tmpdir.failed
+                             ? run_and_wait(tool, argv, envp, seconds, output, err)
+                             : attn_fail_nomem(err);
     free(envp);
     attn_str_free(&tmpdir);
     return status;

@@ -23,13 +23,14 @@ void attn_tool_free(attn_tool *tool);
 /* Runs the tool with more arguments (NULL at the end) and waits. Its stdout and stderr are appended
  * to `output`, its messages are in English, its temporary files go to `folder` (NULL: as they are).
  *
- * The child stays in the caller's process group. A caller with a time limit runs this in a process
- * that leads a group of its own and kills the group, which takes the compiler's own children along;
- * a child that outlives its parent all the same is ended by a limit on its CPU time.
+ * seconds: when they have passed, the child and its own children are killed; it leads a process
+ * group for that. 0: no limit, and it stays in the caller's group: a worker that may be killed at
+ * any time leads one, and what it has started goes with it. A child that outlives its parent all
+ * the same is ended by a limit on its CPU time.
  *
- * ATTN_OK if it exited with 0; ERR_COMPILE with the reason in one line if not; ERR_NO_TOOL if it
- * cannot be started; ERR_IO, ERR_NOMEM. */
+ * ATTN_OK if it exited with 0; ERR_COMPILE with the reason in one line if not; ERR_TIMEOUT;
+ * ERR_NO_TOOL if it cannot be started; ERR_IO, ERR_NOMEM. */
 attn_status attn_tool_run(const attn_tool *tool, const char *const *arguments, const char *folder,
-                          attn_str *output, attn_error *err);
+                          double seconds, attn_str *output, attn_error *err);
 
 #endif

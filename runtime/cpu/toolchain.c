@@ -2,7 +2,7 @@
  *
  * Asking takes 4 ms (gcc) to 50 ms (clang), and every build asks, so answers are kept: the one
  * place in the library with state of its own. An answer holds as long as the program is the same
- * file. */
+ * file; so does that there was none, since waiting for it once is enough. */
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
@@ -12,13 +12,14 @@
 #include "flags.h"
 #include "tool.h"
 
+static const double ANSWER_S = 5;
 enum { CACHE_ROWS = 4 };
 
 typedef struct cache_row {
     char command[256];
     struct timespec changed;
     ino_t inode;
-    char identity[256];
+    char identity[256]; /* "": it has not answered */
 } cache_row;
 
 static pthread_mutex_t cache_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -46,14 +47,14 @@ static bool same_tool(const cache_row *a, const cache_row *b) {
 }
 
 /* Only ever tries the lock: in the child of a fork nobody might be left to open it. */
-static bool cache_get(const cache_row *key, attn_str *identity) {
+static bool cache_get(cache_row *key) {
     bool found = false;
     if (pthread_mutex_trylock(&cache_lock) != 0)
         return false;
     for (int i = 0; i < CACHE_ROWS && !found; i++) {
         found = same_tool(&cache[i], key);
         if (found)
-            attn_str_append(identity, cache[i].identity);
+            *key = cache[i];
     }
     pthread_mutex_unlock(&cache_lock);
     return found;
@@ -99,20 +100,30 @@ static attn_status read_identity(const char *log, const char *name, char identit
     return ATTN_OK;
 }
 
-static attn_status identify(const attn_tool *tool, attn_str *identity, attn_error *err) {
+/* Asks the compiler itself. */
+static attn_status ask(const attn_tool *tool, char identity[256], attn_error *err) {
     const char *const arguments[] = {"-v", NULL};
     attn_str log = ATTN_STR_INIT;
+    attn_status status = attn_tool_run(tool, arguments, NULL, ANSWER_S, &log, err);
+    if (status == ATTN_OK)
+        status = read_identity(attn_str_text(&log), tool->word[0], identity, err);
+    attn_str_free(&log);
+    return status;
+}
+
+static attn_status identify(const attn_tool *tool, attn_str *identity, attn_error *err) {
     cache_row row;
     bool keep = make_row(tool, &row);
-    if (keep && cache_get(&row, identity))
-        return identity->failed ? attn_fail_nomem(err) : ATTN_OK;
-    attn_status status = attn_tool_run(tool, arguments, NULL, &log, err);
-    if (status == ATTN_OK)
-        status = read_identity(attn_str_text(&log), tool->word[0], row.identity, err);
-    attn_str_free(&log);
-    ATTN_TRY(status);
-    if (keep)
-        cache_put(&row);
+    if (!keep || !cache_get(&row)) {
+        attn_status status = ask(tool, row.identity, err);
+        if (status != ATTN_ERR_TIMEOUT)
+            ATTN_TRY(status);
+        if (keep)
+            cache_put(&row);
+    }
+    if (!row.identity[0])
+        return attn_fail(err, ATTN_ERR_NO_TOOL, "the C compiler %s does not answer to -v in %.3g s",
+                         tool->word[0], ANSWER_S);
     attn_str_append(identity, row.identity);
     return identity->failed ? attn_fail_nomem(err) : ATTN_OK;
 }

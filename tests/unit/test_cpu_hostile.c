@@ -284,6 +284,44 @@ static void test_toolchain_kept(void) {
     attn_str_free(&identity);
 }
 
+/* Is the process whose number the file holds still running? (-1: there is no such file) */
+static int runs(const char *path) {
+    attn_str pid = ATTN_STR_INIT, stat = ATTN_STR_INIT;
+    attn_error err = ATTN_ERROR_INIT;
+    int answer = -1;
+    char file[64];
+    if (attn_str_read_file(&pid, path, &err) == ATTN_OK) {
+        snprintf(file, sizeof file, "/proc/%d/stat", atoi(attn_str_text(&pid)));
+        answer = attn_str_read_file(&stat, file, &err) == ATTN_OK &&
+                 !strstr(attn_str_text(&stat), ") Z ");
+    }
+    attn_str_free(&pid);
+    attn_str_free(&stat);
+    return answer;
+}
+
+/* A compiler that does not even tell its version is waited for once; what it has started goes
+ * with it. */
+static void test_toolchain_hangs(void) {
+    attn_str identity = ATTN_STR_INIT;
+    attn_error err = ATTN_ERROR_INIT;
+    char text[256], path[64];
+    snprintf(path, sizeof path, "%s/asked", folder);
+    snprintf(text, sizeof text, "#!/bin/sh\nsleep 600 &\necho $! >%s\nwait\n", path);
+    put_compiler(text);
+    time_t begin = time(NULL);
+    for (int i = 0; i < 3; i++) {
+        CHECK_STATUS(cpu->toolchain("c", "-O2", &identity, &err), ATTN_ERR_NO_TOOL, err.line);
+        CHECK_HAS(err.line, "does not answer to -v in 5 s");
+    }
+    CHECK(time(NULL) - begin < 10);
+    for (int i = 0; i < 100 && runs(path) == 1; i++)
+        wait_a_moment();
+    CHECK_EQ_INT(runs(path), 0);
+    remove_compiler();
+    attn_str_free(&identity);
+}
+
 static int descriptors(void) {
     DIR *dir = opendir("/proc/self/fd");
     int count = 0;
@@ -394,6 +432,7 @@ int main(void) {
     test_other_cpu();
     test_compiler_surroundings();
     test_toolchain_kept();
+    test_toolchain_hangs();
     test_no_room();
     test_group_kill();
     test_sweep();
