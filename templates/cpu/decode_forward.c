@@ -1,10 +1,10 @@
-/* decode_forward.c: forward attention of few query rows over many keys, which reading K and V
- * bounds.
+/* decode_forward.c: forward attention of few query rows over many keys: as fast as K and V can be
+ * read.
  *
  * All rows that share K and V (of a GQA group's heads, at all positions) meet each block of keys
  * together, so that it is read from memory once. The keys are cut into SPLITS pieces, so that all
- * cores read; the second step adds the pieces up, always in the same order. Lanes lie along the
- * columns: a score is a dot product, summed across lanes sixteen (a vector of) scores at a time.
+ * cores read; a second step adds the pieces up, always in the same order. Lanes lie along the
+ * columns: a score is a dot product, and a vector of scores at a time is summed across lanes.
  */
 #include "attn_abi.h"
 
@@ -19,6 +19,7 @@ enum {
     VL = $(VL),                      /* lanes of a vector */
     PER = $(PER),                    /* vectors of a chunk */
     CHUNK = PER * VL,                /* columns of a chunk */
+    LINE = 64 / sizeof($(ELEM)),     /* columns of a cache line */
     CHUNKS = $(CHUNKS),              /* chunks of a row of K */
     COLUMNS = $(CHUNKS) * CHUNK,     /* of a row of Q in scratch, 0 from D on */
     COLUMNS_V = $(CHUNKS_V) * CHUNK, /* of a row of O in the workspace, undefined from DV on */
@@ -31,8 +32,8 @@ enum {
     GROUPS = $(GROUPS),              /* into which they fall at most, to meet the keys */
     MERGE_ROWS = $(MERGE_ROWS),      /* rows of a task of the second step */
     LSE = $(LSE),                    /* the log-sum-exp of each row is wanted */
-    PREFETCH = $(FETCHES),           /* fetch V of a block during its scores, K of the next later */
-    FETCH_STEP = $(FETCH_STEP)       /* of so many lines of a row one is fetched */
+    APART = $(APART),                /* a tile's keys are BK / keys apart, not neighbours */
+    PREFETCH = $(FETCHES)            /* fetch V of a block during its scores, K of the next later */
 };
 
 typedef $(ELEM) elem;
@@ -41,17 +42,16 @@ typedef attn_vi vi;
 
 /* What one piece of the keys gives for a row, kept in the workspace. */
 struct part {
-    _Alignas(
-        64) float o[COLUMNS_V]; /* sum of weight * V, in the order that chunks have in vectors */
-    float max, sum;             /* of the scores; of the weights, relative to max */
+    _Alignas(64) float o[COLUMNS_V]; /* sum of weight * V, in the order of chunks */
+    float max, sum;                  /* of the scores; of the weights, relative to max */
 };
 
 /* Rows that meet the keys at once. In tiles and in these arrays, row r has `keys` lanes from
- * r * keys on, where keys = TILE / count; lane i of them is for every keys-th key from the i-th. */
+ * r * keys on, where keys = TILE / count; lane i of them is for the i-th key of each tile. */
 struct rows {
     _Alignas(64) float q[ROWS][COLUMNS]; /* times the scale and log2(e), in the order of chunks */
     float max[TILE], sum[TILE];          /* max is the same in all lanes of a row */
-    int32_t lo[TILE], hi[TILE];          /* a tile's lane sees its key if lo <= first key <= hi */
+    int32_t lo[TILE], hi[TILE];          /* a lane sees its key if lo <= the tile's first <= hi */
     int32_t all_begin, all_end;          /* every row sees all keys all_begin <= key < all_end */
     int32_t count, started;              /* started: the parts hold outputs */
     struct part *part;                   /* of the first; the next row's is SPLITS behind */
@@ -119,7 +119,7 @@ static struct part *part_of(const struct task *t, int64_t row) {
 }
 
 /* Task number `tile` of its heads, and the pieces of its keys: equal, but for the last, and whole
- * tiles, so that what ends within a tile is what its rows see. */
+ * blocks, so that what ends within a block is what its rows see. */
 static struct task task_of(const attn_forward_args *a, int64_t head, int64_t tile) {
     const int64_t row = tile * TASK_ROWS, left = (int64_t)a->seq_q * a->group - row;
     struct task t = {.a = a,
@@ -130,7 +130,7 @@ static struct task task_of(const attn_forward_args *a, int64_t head, int64_t til
     t.begin = max(0, first_key(&t, row));
     t.end = last_key(&t, row + t.rows - 1) + 1;
     const int32_t count = max(0, t.end - t.begin), piece = (count + SPLITS - 1) / SPLITS;
-    t.piece = max(BK, (piece + TILE - 1) / TILE * TILE);
+    t.piece = max(BK, (piece + BK - 1) / BK * BK);
     return t;
 }
 
@@ -147,6 +147,25 @@ static void load_query(const struct task *t, int64_t row, float q[COLUMNS]) {
     }
 }
 
+/* Of a tile of `rows` rows, how far apart its keys are; and how far the next tile's first is. */
+ATTN_INLINE int key_step(const int rows) {
+    return APART ? BK / (TILE / rows) : 1;
+}
+
+ATTN_INLINE int tile_step(const int rows) {
+    return APART ? 1 : TILE / rows;
+}
+
+ATTN_INLINE int tiles_of(const int rows, const struct keys *keys) {
+    return APART ? min(keys->count, key_step(rows)) : (keys->count * rows + TILE - 1) / TILE;
+}
+
+/* Where the row-0 weight of a block's key `at` is. */
+ATTN_INLINE int weight_at(const int rows, int at) {
+    return APART ? at % key_step(rows) * TILE + at / key_step(rows)
+                 : at / tile_step(rows) * TILE + at % tile_step(rows);
+}
+
 /* The task's rows from `row` on, `count` of them. */
 static void start_rows(const struct task *t, struct rows *g, int64_t row, int32_t count) {
     const int32_t keys = TILE / count;
@@ -158,8 +177,8 @@ static void start_rows(const struct task *t, struct rows *g, int64_t row, int32_
     for (int32_t r = 0; r < count; r++) {
         load_query(t, row + r, g->q[r]);
         for (int32_t i = 0; i < keys; i++) {
-            g->lo[r * keys + i] = first_key(t, row + r) - i;
-            g->hi[r * keys + i] = last_key(t, row + r) - i;
+            g->lo[r * keys + i] = first_key(t, row + r) - i * key_step(count);
+            g->hi[r * keys + i] = last_key(t, row + r) - i * key_step(count);
         }
     }
     for (int32_t i = 0; i < TILE; i++) {
@@ -168,9 +187,8 @@ static void start_rows(const struct task *t, struct rows *g, int64_t row, int32_
     }
 }
 
-/* Every FETCH_STEP-th line of a row; the hardware, once it sees a stream, fetches those between. */
-ATTN_INLINE void prefetch(const elem *row, const int columns) {
-    for (int c = 0; c < columns; c += FETCH_STEP * 64 / (int)sizeof(elem))
+ATTN_INLINE void prefetch(const elem *row, int from, const int columns) {
+    for (int c = from; c < columns; c += LINE)
         __builtin_prefetch(row + c, 0, $(LOCALITY));
 }
 
@@ -188,26 +206,31 @@ ATTN_INLINE void multiply(const int rows, const int columns, const float (*q)[CO
     }
 }
 
-/* One tile of scores, for the keys from the block's key `at` on. Where there are no more, the last
- * is repeated, and masked. */
+/* One tile of scores, whose first key is the block's key `at`. Where there is no key, the block's
+ * last is taken, and masked. */
 ATTN_INLINE void score_tile(const int rows, const struct rows *g, const struct keys *keys,
                             int32_t at, int leads, float s[TILE], vf top[TILE / VL]) {
-    const elem *k[TILE];
-    ATTN_EACH (i, 0, TILE / rows) {
-        const int64_t key = min(at + i, keys->count - 1);
+    const int n = TILE / rows;
+    const elem *k[TILE], *v[TILE];
+    ATTN_EACH (i, 0, n) {
+        const int64_t key = min(at + i * key_step(rows), keys->count - 1);
         k[i] = keys->k + key * keys->k_stride;
-        if (PREFETCH && leads)
-            prefetch(keys->v + key * keys->v_stride, DV);
+        v[i] = keys->v + key * keys->v_stride;
     }
 
     vf acc[TILE] = {0};
-    for (int c = 0; c < D / CHUNK; c++)
+    for (int c = 0; c < D / CHUNK; c++) {
         multiply(rows, CHUNK, g->q, k, c, acc);
+        for (int i = 0; PREFETCH && leads && c * CHUNK % LINE == 0 && i < n; i++)
+            prefetch(v[i], c * CHUNK, min(DV, c * CHUNK + 1));
+    }
     if (D % CHUNK)
         multiply(rows, D % CHUNK, g->q, k, D / CHUNK, acc);
+    for (int i = 0; PREFETCH && leads && i < n; i++)
+        prefetch(v[i], (D / CHUNK * CHUNK + LINE - 1) / LINE * LINE, DV);
 
     const int32_t first = keys->first + at;
-    const int masked = first < g->all_begin || first + TILE / rows > g->all_end;
+    const int masked = first < g->all_begin || first + (n - 1) * key_step(rows) >= g->all_end;
     ATTN_EACH (j, 0, TILE / VL) {
         vf x = attn_vsums(&acc[j * VL]);
         if (masked)
@@ -236,7 +259,7 @@ ATTN_INLINE void output_tile(const int rows, const int vectors, const int column
     const elem *v = keys->v + column, *ahead = keys->k + keys->count * keys->k_stride;
     vf acc[OUT] = {0};
     for (int32_t at = 0; at < keys->count; at++) {
-        const float *w = p + at / per_tile * TILE + at % per_tile;
+        const float *w = p + weight_at(rows, at);
         ATTN_EACH (c, 0, vectors / PER) {
             vf x[PER];
             attn_chunk_$(p.dtype)(x, v + c * CHUNK, c < vectors / PER - 1 ? CHUNK : columns);
@@ -246,7 +269,7 @@ ATTN_INLINE void output_tile(const int rows, const int vectors, const int column
             }
         }
         if (PREFETCH && leads && column == 0 && at < keys->next)
-            prefetch(ahead + at * keys->k_stride, D);
+            prefetch(ahead + at * keys->k_stride, 0, D);
         v += keys->v_stride;
     }
     ATTN_EACH (r, 0, rows) {
@@ -278,8 +301,8 @@ ATTN_NOINLINE void scores_$(rows)(struct rows *g, const struct keys *keys, int l
     vf top[TILE / VL];
     ATTN_EACH (j, 0, TILE / VL)
         top[j] = attn_vload(&g->max[j * VL]);
-    for (int32_t at = 0; at < keys->count; at += TILE / $(rows), s += TILE)
-        score_tile($(rows), g, keys, at, leads, s, top);
+    for (int32_t i = 0; i < tiles_of($(rows), keys); i++)
+        score_tile($(rows), g, keys, i * tile_step($(rows)), leads, s + i * TILE, top);
     ATTN_EACH (j, 0, TILE / VL)
         attn_vstore(&g->max[j * VL], top[j]);
     spread_max($(rows), g->max);
@@ -306,7 +329,7 @@ static void attend_$(rows)(struct rows *g, const struct keys *keys, int leads, f
         base[j] = attn_vselect(top == -INFINITY, (vf){0}, top);
         attn_vstore(&alpha[j * VL], attn_vexp2_native(attn_vload(&alpha[j * VL]) - base[j]));
     }
-    weights(s, (keys->count * $(rows) + TILE - 1) / TILE, base, sum);
+    weights(s, tiles_of($(rows), keys), base, sum);
     for (int j = 0; j < TILE / VL; j++)
         attn_vstore(&g->sum[j * VL],
                     attn_vload(&g->sum[j * VL]) * attn_vload(&alpha[j * VL]) + sum[j]);

@@ -64,7 +64,8 @@ return family {
     { "SPLITS", { 1, 2, 4, 8, 16, 32, 64 }, "pieces into which the keys of a head are cut" },
     { "PREFETCH", { "none", "l1", "l2" }, "fetch V while its scores are computed, K of the next "
       .. "block while outputs are, into that cache" },
-    { "FETCH_STEP", { 1, 2, 4 }, "of so many lines of a row one is fetched" },
+    { "KEYS", { "near", "apart" }, "keys of a tile: neighbours, or as far apart as the block "
+      .. "is long" },
     { "DEAL", { "dynamic", "static" }, "how pieces are dealt to threads" },
     { "COMPILER", { "cc", "clang" }, "compiler" },
     { "OPT", { "-O2", "-O3" }, "optimisation level" },
@@ -72,8 +73,7 @@ return family {
 
   core = {
     VECTOR = { "full" }, ROWS = { 4, 8 }, OUT = { 16 }, BLOCK_K = { 16, 32, 64 },
-    PREFETCH = { "l1", "l2" }, FETCH_STEP = { 1, 4 }, DEAL = { "dynamic" }, COMPILER = { "cc" },
-    OPT = { "-O3" },
+    PREFETCH = { "l1", "l2" }, DEAL = { "dynamic" }, COMPILER = { "cc" }, OPT = { "-O3" },
   },
 
   derive = function(c, p, dev)
@@ -88,6 +88,7 @@ return family {
     local chunk = c.PER * math.max(1, c.VL)
     c.CHUNKS = ceil_div(p.head_dim, chunk)
     c.CHUNKS_V = ceil_div(p.head_dim_v, chunk)
+    c.APART = c.KEYS == "apart"
     c.FETCHES = c.PREFETCH ~= "none"
     c.LOCALITY = c.PREFETCH == "l2" and 2 or 3
     c.ROW_TILES = row_tiles(c.ROWS)
@@ -116,8 +117,6 @@ return family {
       function(c) return c.OUT + c.PER + math.min(c.ROWS, 4) <= c.REGISTERS end },
     { "an output tile holds a chunk of each row", { "ROWS", "OUT" },
       function(c) return floor_div(c.OUT, c.ROWS) >= c.PER end },
-    { "there is something to fetch", { "PREFETCH", "FETCH_STEP" },
-      function(c) return c.PREFETCH ~= "none" or c.FETCH_STEP == 1 end },
     { "the compiler is here", { "COMPILER" },
       function(c, _, dev) return c.COMPILER == "cc" or dev[c.COMPILER] ~= 0 end },
   },
@@ -145,14 +144,16 @@ return family {
     return { compiler = c.COMPILER, flags = flags }
   end,
 
-  -- Some 128 pieces in all keep many cores busy to the end, and cost little.
+  -- Some 128 pieces in all keep many cores busy to the end, and cost little if they are not short.
   defaults = function(p, dev)
     local pieces, heads = 1, math.max(1, p.batch * p.heads_kv)
-    while pieces < 64 and pieces * heads < 128 do pieces = 2 * pieces end
+    while pieces < 64 and pieces * heads < 128 and pieces * 256 <= p.seq_kv do
+      pieces = 2 * pieces
+    end
     local many = instruction_set(dev).registers == 32
     return {
       VECTOR = "full", ROWS = many and p.rows >= 8 and 8 or 4, TILE = many and 16 or 8,
-      OUT = many and 16 or 8, BLOCK_K = 32, SPLITS = pieces, PREFETCH = "l1", FETCH_STEP = 1,
+      OUT = many and 16 or 8, BLOCK_K = 32, SPLITS = pieces, PREFETCH = "l1", KEYS = "apart",
       DEAL = "dynamic", COMPILER = "cc", OPT = "-O3",
     }
   end,
