@@ -79,6 +79,7 @@ typedef struct attn_trial_key {
     attn_hash build;
     int32_t threads;
     attn_mode mode;
+    bool again; /* a claim: what failed before this session is tried again, unless it was wrong */
 } attn_trial_key;
 
 typedef struct attn_trial_id {
@@ -112,8 +113,9 @@ typedef enum attn_claim {
 
 /* Asks for the right to run a trial. DONE: an ok, pruned, load_error, launch_error or crash trial
  * of this build, problem, device, threads, mode and environment; a wrong or compile_error of the
- * build anywhere; a timeout or oom, in any session, that ended after this session began; two
- * `lost` that had begun. */
+ * build anywhere (the latter unless it has compiled since); a timeout or oom, in any session, that
+ * ended after this session began; two `lost` that had begun. With key->again, failures other than
+ * wrong count only if they ended after this session began. */
 attn_status attn_db_claim(attn_db *db, const attn_trial_key *key, attn_claim *claim,
                           attn_trial_id *id, attn_trial_result *result, attn_error *err);
 

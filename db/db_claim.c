@@ -6,16 +6,23 @@
  *
  *     running, its session alive                                TAKEN
  *     ok, pruned, load_error, launch_error, crash               DONE
- *     wrong, compile_error of the build, on any problem         DONE
+ *     wrong of the build, on any problem                        DONE
+ *     compile_error of the build, on any problem, and no ok     DONE
  *     timeout, oom, ended since this session began              DONE: an attempt a session
  *     lost, twice, both times while a worker had it             DONE
- *     none of these                                             MINE */
+ *     none of these                                             MINE
+ *
+ * A claim with `again` is patient with failures: those that ended before this session began, other
+ * than wrong, do not count. */
 #include "db_internal.h"
 
 #include <stdio.h>
 #include <string.h>
 
 #include "attn_abi.h"
+
+/* Ended in this session, or in another one since this one began. */
+#define FRESH "(session_id = ?7 OR ended > (SELECT begun FROM session WHERE id = ?7))"
 
 typedef struct trial_rows {
     int64_t device, problem, variant, build;
@@ -61,16 +68,20 @@ static attn_status find_done(attn_db *db, const attn_trial_key *key, const trial
             "device_id = ?3 AND threads = ?4 AND mode = ?5 AND environment = ?6) "
             "SELECT t.id, t.outcome, t.error, t.median_ns, t.error_max, t.clock_mhz, t.power_w, "
             "t.temperature_c, t.throttled, b.registers, b.spills, b.smem FROM ("
-            "SELECT 1 AS place, * FROM same WHERE outcome IN "
-            "('ok', 'pruned', 'load_error', 'launch_error', 'crash') UNION ALL "
-            "SELECT 2, * FROM trial WHERE build_id = ?1 AND outcome IN ('wrong', 'compile_error') "
-            "UNION ALL SELECT 3, * FROM same WHERE outcome IN ('timeout', 'oom') AND "
-            "(session_id = ?7 OR ended > (SELECT begun FROM session WHERE id = ?7)) UNION ALL "
-            "SELECT 4, * FROM same WHERE outcome = 'lost' AND "
+            "SELECT 1 AS place, * FROM same WHERE outcome IN ('ok', 'pruned') UNION ALL "
+            "SELECT 1, * FROM same WHERE outcome IN ('load_error', 'launch_error', 'crash') AND "
+            "(NOT ?8 OR " FRESH ") UNION ALL "
+            "SELECT 2, * FROM trial WHERE build_id = ?1 AND outcome = 'wrong' UNION ALL "
+            "SELECT 2, * FROM trial WHERE build_id = ?1 AND outcome = 'compile_error' AND "
+            "(NOT ?8 OR " FRESH ") AND NOT EXISTS "
+            "(SELECT 1 FROM trial WHERE build_id = ?1 AND outcome = 'ok') UNION ALL "
+            "SELECT 3, * FROM same WHERE outcome IN ('timeout', 'oom') AND " FRESH " UNION ALL "
+            "SELECT 4, * FROM same WHERE outcome = 'lost' AND (NOT ?8 OR " FRESH ") AND "
             "(SELECT count(*) FROM same WHERE outcome = 'lost' AND begun > 0) > 1) t "
             "JOIN build b ON b.id = t.build_id ORDER BY t.place, t.ended DESC, t.id LIMIT 1");
     bind_trial(&q, key, rows);
     attn_sql_bind_int(&q, db->session);
+    attn_sql_bind_int(&q, key->again);
     *done = attn_sql_next(&q);
     if (*done) {
         memset(result, 0, sizeof *result);

@@ -204,6 +204,7 @@ static void take_answer(attn_builders *builders, attn_fields *fields, attn_error
         builders->slowest_s = seconds;
     built->outcome = outcome_of(status);
     built->hopeless = status == ATTN_ERR_IO;
+    built->no_tool = status == ATTN_ERR_NO_TOOL;
     built->binary = status == ATTN_OK ? &builders->kept->binary : NULL;
     (void)snprintf(built->line, sizeof built->line, "%s", status == ATTN_OK ? "" : reply->line);
 }
@@ -223,7 +224,8 @@ static bool look_after(attn_builders *builders, int32_t i, attn_built *built) {
         take_answer(builders, &fields, &reply, built);
     } else {
         built->outcome = loss.outcome;
-        (void)snprintf(built->line, sizeof built->line, "%s", loss.line);
+        (void)snprintf(built->line, sizeof built->line, "%s%s",
+                       loss.outcome == ATTN_OUTCOME_CRASH ? "while compiling, " : "", loss.line);
     }
     builders->doing[i] = NULL;
     free_task(task);

@@ -19,6 +19,7 @@ typedef struct attn_built {
     void *owner;               /* as added */
     attn_outcome outcome;      /* OK, COMPILE_ERROR, TIMEOUT, OOM or CRASH */
     bool hopeless;             /* no build would fare better: no folder for files, a full disk */
+    bool no_tool;              /* none with this compiler would, which is no fault of the build */
     const attn_binary *binary; /* if OK; owned by the pool, good until attn_builders_trim */
     char line[ATTN_TRIAL_ERROR];
 } attn_built;

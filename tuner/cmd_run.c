@@ -8,9 +8,17 @@
 
 #include "progress.h"
 
+/* A failure that has been told, and how often it came since. */
+typedef struct told {
+    struct told *next;
+    char *line; /* outcome: what was said */
+    size_t more;
+} told;
+
 typedef struct run {
     const attn_tune_options *options; /* as the verb made them */
     attn_progress progress;
+    told *told;
 } run;
 
 int attn_cli_only_family(attn_cli *cli) {
@@ -48,8 +56,46 @@ void attn_tune_options_from(const attn_cli *cli, attn_tune_options *options) {
     };
 }
 
+/* Says how often the failures of a problem came that had been told before. */
+static void count_told(run *r) {
+    for (told *t = r->told; t; t = t->next) {
+        attn_str line = ATTN_STR_INIT;
+        attn_str_append_f(&line, "%zu more: %s", t->more, t->line);
+        if (t->more > 0)
+            attn_progress_say(&r->progress, attn_str_text(&line));
+        attn_str_free(&line);
+        t->more = 0;
+    }
+}
+
+static void free_told(run *r) {
+    while (r->told) {
+        told *next = r->told->next;
+        free(r->told->line);
+        free(r->told);
+        r->told = next;
+    }
+}
+
+/* True if the line has been told before, which is counted. Without memory it is told. */
+static bool was_told(run *r, const char *line) {
+    for (told *t = r->told; t; t = t->next)
+        if (strcmp(t->line, line) == 0)
+            return ++t->more;
+    told *t = calloc(1, sizeof *t);
+    if (!t || !(t->line = strdup(line))) {
+        free(t);
+        return false;
+    }
+    t->next = r->told;
+    r->told = t;
+    return false;
+}
+
 static void on_progress(void *user, const attn_tune_progress *report) {
     run *r = user;
+    if (report->last)
+        count_told(r);
     attn_progress_show(&r->progress, report);
 }
 
@@ -58,21 +104,26 @@ static void on_note(void *user, const char *line) {
     attn_progress_say(&r->progress, line);
 }
 
-/* A failure is news once: what was found in the database has been said before. */
+/* A failure is news once: what was found in the database has been said before, and what is said of
+ * one variant is only counted of the next. */
 static void on_trial(void *user, const attn_tune_trial *trial) {
     run *r = user;
     const attn_tune_events *outer = &r->options->events;
     attn_outcome outcome = trial->result->outcome;
-    attn_str line = ATTN_STR_INIT;
+    attn_str why = ATTN_STR_INIT, line = ATTN_STR_INIT;
     if (outer->trial)
         outer->trial(outer->user, trial);
     if (outcome == ATTN_OUTCOME_OK || outcome == ATTN_OUTCOME_PRUNED || trial->repeated)
         return;
-    attn_str_append_f(&line, "%s %s: %s: %.*s\n    again: ", trial->family, trial->config,
-                      attn_outcome_name(outcome), (int)strcspn(trial->result->error, "\n"),
-                      trial->result->error);
-    attn_tune_reproducer(trial, r->options, &line);
-    attn_progress_say(&r->progress, attn_str_text(&line));
+    attn_str_append_f(&why, "%s: %.*s", attn_outcome_name(outcome),
+                      (int)strcspn(trial->result->error, "\n"), trial->result->error);
+    if (!was_told(r, attn_str_text(&why))) {
+        attn_str_append_f(&line, "%s %s: %s\n    again: ", trial->family, trial->config,
+                          attn_str_text(&why));
+        attn_tune_reproducer(trial, r->options, &line);
+        attn_progress_say(&r->progress, attn_str_text(&line));
+    }
+    attn_str_free(&why);
     attn_str_free(&line);
 }
 
@@ -87,6 +138,7 @@ int attn_run_tuner(attn_cli *cli, const attn_tune_options *options, attn_run_don
     own.events = (attn_tune_events){on_progress, on_trial, on_note, &r};
     attn_status status = attn_tune_run(&own, &result, &err);
     attn_progress_close(&r.progress);
+    free_told(&r);
     int code = attn_failure(status, &err);
     if (status == ATTN_OK || result.count > 0) {
         int found = done(user, options, &result);

@@ -53,10 +53,13 @@ void attn_job_note(const attn_job *job, const char *line) {
         job->options->events.note(job->options->events.user, line);
 }
 
+bool attn_job_complete(const attn_job *job) {
+    return job->exhausted && !job->cut && job->unbuildable == 0;
+}
+
 /* Drops a candidate for want of time. A search that has done so has not come to its end. */
 static attn_status give_up(attn_job *job, attn_candidate *c, attn_error *err) {
     job->cut = job->cut || !job->finals;
-    job->exhausted = job->exhausted && !job->cut;
     return attn_candidate_drop(job, c, err);
 }
 
@@ -239,7 +242,7 @@ attn_status attn_job_run(attn_lane *lane, const attn_problem *problem, const att
         status = explain(job, err);
     }
     count_shares(job);
-    summary->complete = summary->complete || job->exhausted;
+    summary->complete = summary->complete || attn_job_complete(job);
     summary->seconds = (double)(attn_now_ns() - job->begin_ns) / (double)SECOND;
     *signal = job->signal;
     report(job, true);

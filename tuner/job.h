@@ -89,7 +89,7 @@ typedef struct attn_job {
     attn_hash *lost;   /* variants that a session died over */
     size_t lost_count;
     attn_toolchain *toolchains;
-    size_t unbuildable; /* points whose compiler is not here */
+    size_t unbuildable; /* points whose compiler is not here, or is broken */
 
     attn_candidate *on_way;
     size_t on_way_count;
@@ -97,7 +97,7 @@ typedef struct attn_job {
     attn_passed *passed;
     size_t passed_count, passed_capacity;
     double best_ns; /* NaN: none yet */
-    bool exhausted; /* every point has an end */
+    bool exhausted; /* every point was taken */
     bool cut;       /* some that were asked for were dropped instead, for want of time */
 
     attn_candidate *asked[ATTN_FINALISTS + ATTN_SEARCH_FAMILIES];
@@ -132,6 +132,9 @@ typedef struct attn_job {
 attn_status attn_job_run(attn_lane *lane, const attn_problem *problem, const attn_tune_progress *at,
                          int64_t end_ns, double share_s, attn_tune_summary *summary, int *signal,
                          attn_error *err);
+
+/* Has every point come to an end, and could every one be tried? */
+bool attn_job_complete(const attn_job *job);
 
 /* A line for the caller, as in attn_tune_events. */
 void attn_job_note(const attn_job *job, const char *line);
@@ -181,6 +184,11 @@ attn_status attn_candidate_build(attn_job *job, attn_candidate *candidate, attn_
 
 /* Ends its trial with its result: records, tells the search and the caller. Frees it. */
 attn_status attn_candidate_end(attn_job *job, attn_candidate *candidate, attn_error *err);
+
+/* Its compiler is broken, as `line` says: no trial, neither for it nor for others of that compiler.
+ * Frees it. */
+attn_status attn_candidate_unbuildable(attn_job *job, attn_candidate *candidate, const char *line,
+                                       attn_error *err);
 
 /* The same for a result that was found in the database. */
 attn_status attn_candidate_repeat(attn_job *job, attn_candidate *candidate, attn_error *err);

@@ -16,7 +16,7 @@ struct attn_toolchain {
     attn_toolchain *next;
     char *language, *options;
     char *identity; /* NULL: it is not there */
-    char *missing;  /* why it is not */
+    char *missing;  /* why it cannot be used; NULL: it can */
     char *target;
 };
 
@@ -45,6 +45,14 @@ static const attn_toolchain *known_toolchain(const attn_job *job, const attn_var
     return t;
 }
 
+/* What is wrong with the compiler of that identity, if that has turned out before. */
+static const char *known_broken(const attn_job *job, const char *identity) {
+    for (const attn_toolchain *t = job->toolchains; t; t = t->next)
+        if (t->missing && t->identity && strcmp(t->identity, identity) == 0)
+            return t->missing;
+    return NULL;
+}
+
 static attn_status ask_toolchain(attn_job *job, const attn_variant *variant, attn_error *err) {
     const attn_backend *backend = job->lane->backend;
     attn_error failure = ATTN_ERROR_INIT;
@@ -56,15 +64,16 @@ static attn_status ask_toolchain(attn_job *job, const attn_variant *variant, att
         backend->toolchain(variant->language, variant->options, &identity, &failure);
     if (status == ATTN_OK)
         status = backend->target(&job->lane->device, variant->options, &target, &failure);
+    const char *broken = status == ATTN_OK ? known_broken(job, attn_str_text(&identity)) : NULL;
     if (status != ATTN_OK)
         attn_job_note(job, failure.line);
     t->language = strdup(variant->language);
     t->options = strdup(variant->options);
-    if (status == ATTN_OK) {
+    if (status != ATTN_OK || broken) {
+        t->missing = strdup(broken ? broken : failure.line);
+    } else {
         t->identity = attn_str_take(&identity);
         t->target = attn_str_take(&target);
-    } else {
-        t->missing = strdup(failure.line);
     }
     attn_str_free(&identity);
     attn_str_free(&target);
@@ -81,7 +90,7 @@ static attn_status ask_toolchain(attn_job *job, const attn_variant *variant, att
 const char *attn_job_missing(const attn_job *job) {
     const char *missing = NULL;
     for (const attn_toolchain *t = job->toolchains; t; t = t->next) {
-        if (t->identity)
+        if (!t->missing)
             return NULL;
         missing = t->missing;
     }
@@ -115,7 +124,7 @@ static attn_status identify(attn_job *job, attn_candidate *c, attn_error *err) {
     if (!known_toolchain(job, &c->variant))
         ATTN_TRY(ask_toolchain(job, &c->variant, err));
     const attn_toolchain *toolchain = known_toolchain(job, &c->variant);
-    if (!toolchain || !toolchain->identity) {
+    if (!toolchain || toolchain->missing) {
         bool hopeless = ++job->unbuildable >= UNBUILDABLE_MAX && attn_job_missing(job);
         return hopeless ? attn_fail(err, ATTN_ERR_NO_TOOL, "%s", attn_job_missing(job))
                         : attn_fail(err, ATTN_ERR_NOT_FOUND, "its compiler is not here");
@@ -165,6 +174,7 @@ attn_trial_key attn_candidate_key(const attn_job *job, const attn_candidate *can
         .build = candidate->build,
         .threads = (int32_t)attn_device_prop(&job->lane->device, "threads"),
         .mode = job->options->mode,
+        .again = job->options->again,
     };
 }
 
@@ -283,6 +293,21 @@ attn_status attn_candidate_repeat(attn_job *job, attn_candidate *c, attn_error *
     unlink_candidate(job, c);
     free_candidate(c);
     return status;
+}
+
+attn_status attn_candidate_unbuildable(attn_job *job, attn_candidate *c, const char *line,
+                                       attn_error *err) {
+    if (!known_broken(job, c->toolchain))
+        attn_job_note(job, line);
+    for (attn_toolchain *t = job->toolchains; t; t = t->next) {
+        if (t->missing || strcmp(t->identity, c->toolchain) != 0)
+            continue;
+        if (!(t->missing = strdup(line)))
+            return attn_fail_nomem(err);
+    }
+    job->unbuildable++;
+    attn_search_tell(job->search, c->point, INFINITY);
+    return attn_candidate_drop(job, c, err);
 }
 
 attn_status attn_candidate_drop(attn_job *job, attn_candidate *c, attn_error *err) {

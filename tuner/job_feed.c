@@ -83,7 +83,7 @@ attn_status attn_job_feed(attn_job *job, attn_error *err) {
             return status;
         job->signal = attn_stop_signal(job->options->stop_fd);
     }
-    job->exhausted = !job->cut && job->search->left == 0 && job->first.next == job->first.count &&
+    job->exhausted = job->search->left == 0 && job->first.next == job->first.count &&
                      job->late.next == job->late.count;
     return ATTN_OK;
 }
@@ -131,6 +131,10 @@ attn_status attn_job_collect(attn_job *job, attn_error *err) {
         attn_candidate *c = built.owner;
         if (built.hopeless)
             return attn_fail(err, ATTN_ERR_IO, "%s", built.line);
+        if (built.no_tool && !job->finals) {
+            ATTN_TRY(attn_candidate_unbuildable(job, c, built.line, err));
+            continue;
+        }
         c->binary = built.binary;
         c->stage = ATTN_BUILT;
         job->moves++;

@@ -212,7 +212,7 @@ static double seconds_spent(const attn_job *job) {
 
 static attn_status record(attn_job *job, const struct ranked *ranked, size_t count,
                           double default_ns, attn_error *err) {
-    const attn_search_extent extent = {seconds_spent(job), job->exhausted};
+    const attn_search_extent extent = {seconds_spent(job), attn_job_complete(job)};
     attn_finalist finalist[ATTN_FINALISTS + ATTN_SEARCH_FAMILIES] = {0};
     double *column = calloc(count * (size_t)job->rounds + 1, sizeof *column);
     if (!column)

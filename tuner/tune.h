@@ -85,7 +85,7 @@ typedef struct attn_tune_options {
     const char *config; /* verify_only: only this configuration ("BK=64 ..."; needs family) */
     bool whole;         /* search all of a family's space, not its core alone */
     bool fresh;         /* look at no earlier winner: neither shipped, nor stored, nor near */
-    bool again;         /* search problems whose search has ended, too */
+    bool again;         /* search problems whose search has ended, too, and try again what failed */
     bool dry_run;       /* list what would be tried: spaces are counted, nothing is built */
     bool verify_only;   /* every candidate is built and proved, none timed or recorded */
 

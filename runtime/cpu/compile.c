@@ -190,6 +190,71 @@ static attn_status blame(const char *log, const char **at) {
     return ATTN_ERR_COMPILE;
 }
 
+/* The line of a log that says what was wrong: compilers put the way there before it. */
+static const char *error_line(const char *log) {
+    static const char *const words[] = {"error: ", "cannot find", "undefined reference"};
+    const char *first = log + strspn(log, "\n");
+    for (const char *line = first; *line; line += strcspn(line, "\n"), line += *line == '\n')
+        for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+            const char *at = strstr(line, words[i]);
+            if (at && at < line + strcspn(line, "\n"))
+                return line;
+        }
+    return first;
+}
+
+/* What kernels need of a compiler and of its installation at the least. */
+static const char smallest[] = "#line 1 \"smallest.c\"\n"
+                               "#include <math.h>\n"
+                               "#include <stdint.h>\n"
+                               "#include <string.h>\n"
+                               "int32_t attn_smallest(float x) { return (int32_t)sqrtf(x); }\n";
+
+/* A compiler that fails on that, too, is broken itself: no source is to be blamed. Then ERR_NO_TOOL
+ * with its line; else ATTN_OK. */
+static attn_status check_tool(const attn_tool *tool, const attn_cpu_flags *flags, attn_error *err) {
+    const attn_build build = {"c", smallest, "", "", ""};
+    const attn_cpu_flags plain = {.compiler = flags->compiler};
+    compile_paths paths = {.folder = ATTN_FOLDER_INIT};
+    attn_binary binary = ATTN_BINARY_INIT;
+    attn_error failure = ATTN_ERROR_INIT;
+    attn_status status = make_paths(&paths, &failure);
+    if (status == ATTN_OK)
+        status = compile_in(&paths, &build, tool, &plain, &binary, &failure);
+    if (status == ATTN_ERR_COMPILE) {
+        const char *line = error_line(attn_str_text(&binary.log));
+        attn_str words = ATTN_STR_INIT;
+        for (int i = 0; i < tool->count; i++)
+            attn_str_append_f(&words, "%s%s", i ? " " : "", tool->word[i]);
+        attn_fail(
+            err, ATTN_ERR_NO_TOOL,
+            "the C compiler `%.200s` is broken or not whole, it fails on the smallest program: "
+            "%.200s%s%.*s",
+            attn_str_text(&words), failure.line, *line ? ": " : "", (int)strcspn(line, "\n"), line);
+        attn_str_free(&words);
+    }
+    remove_paths(&paths);
+    attn_binary_free(&binary);
+    return status == ATTN_ERR_COMPILE ? ATTN_ERR_NO_TOOL : ATTN_OK;
+}
+
+/* What a failed compile means, from its log. */
+static attn_status explain(const attn_tool *tool, const attn_cpu_flags *flags, const char *log,
+                           attn_error *err) {
+    const attn_error reason = *err;
+    const char *at, *line = error_line(log);
+    int length = (int)strcspn(line, "\n");
+    bool more = strlen(log) > (size_t)length + 1;
+    attn_status status = blame(log, &at);
+    if (status == ATTN_ERR_IO)
+        return attn_fail(err, status, "%.200s in %.200s (TMPDIR names it): %.*s", reason.line,
+                         attn_folder_base(), (int)strcspn(at, "\n"), at);
+    if (status == ATTN_ERR_COMPILE)
+        ATTN_TRY(check_tool(tool, flags, err));
+    return attn_fail(err, status, "%.200s%s%.*s%s%s", reason.line, length ? ": " : "", length, line,
+                     more ? "\n" : "", more ? log : "");
+}
+
 static attn_status compile_checked(const attn_build *build, const attn_cpu_flags *flags,
                                    attn_binary *binary, attn_error *err) {
     attn_tool tool = {0};
@@ -203,17 +268,9 @@ static attn_status compile_checked(const attn_build *build, const attn_cpu_flags
     if (status == ATTN_OK)
         status = compile_in(&paths, build, &tool, flags, binary, err);
     remove_paths(&paths);
+    if (status == ATTN_ERR_COMPILE)
+        status = explain(&tool, flags, attn_str_text(&binary->log), err);
     attn_tool_free(&tool);
-    if (status == ATTN_ERR_COMPILE && binary->log.size > 0) {
-        const char *at;
-        attn_error reason = *err;
-        status = blame(attn_str_text(&binary->log), &at);
-        if (status == ATTN_ERR_IO)
-            attn_fail(err, status, "%.200s in %.200s (TMPDIR names it): %.*s", reason.line,
-                      attn_folder_base(), (int)strcspn(at, "\n"), at);
-        else
-            attn_fail(err, status, "%.200s\n%s", reason.line, attn_str_text(&binary->log));
-    }
     return status;
 }
 

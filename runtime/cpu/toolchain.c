@@ -1,4 +1,4 @@
-/* toolchain.c: which compiler this is: name, version, target.
+/* toolchain.c: which compiler this is: name, version, target, and the options that $CC adds.
  *
  * Asking takes 4 ms (gcc) to 50 ms (clang), and every build asks, so answers are kept: the one
  * place in the library with state of its own. An answer holds as long as the program is the same
@@ -128,6 +128,16 @@ static attn_status identify(const attn_tool *tool, attn_str *identity, attn_erro
     return identity->failed ? attn_fail_nomem(err) : ATTN_OK;
 }
 
+/* "ccache gcc" is the compiler that it runs, but "gcc -m32" is another one than "gcc". */
+static void append_options(const attn_tool *tool, attn_str *identity) {
+    bool options = false;
+    for (int i = 1; i < tool->count; i++) {
+        options |= tool->word[i][0] == '-';
+        if (options)
+            attn_str_append_f(identity, " %s", tool->word[i]);
+    }
+}
+
 attn_status attn_cpu_toolchain(const char *language, const char *options, attn_str *identity,
                                attn_error *err) {
     attn_cpu_flags flags = {0};
@@ -138,6 +148,10 @@ attn_status attn_cpu_toolchain(const char *language, const char *options, attn_s
         status = attn_tool_find(flags.compiler, &tool, err);
     if (status == ATTN_OK)
         status = identify(&tool, identity, err);
+    if (status == ATTN_OK)
+        append_options(&tool, identity);
+    if (status == ATTN_OK && identity->failed)
+        status = attn_fail_nomem(err);
     attn_tool_free(&tool);
     attn_cpu_flags_free(&flags);
     return status;

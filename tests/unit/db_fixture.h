@@ -73,8 +73,8 @@ __attribute__((unused)) static void fixture_make(fixture_trial *t, int n, int p)
     t->variant =
         (attn_variant){family, language, t->config, class_text, source, launch, options, {0, 0}};
     attn_variant_seal(&t->variant);
-    t->key = (attn_trial_key){&t->device, &t->problem, &t->variant, "gcc 12", "cpu:avx2",
-                              {1, 2},     {0, 0},      2,           ATTN_COLD};
+    t->key = (attn_trial_key){&t->device, &t->problem, &t->variant, "gcc 12",  "cpu:avx2",
+                              {1, 2},     {0, 0},      2,           ATTN_COLD, false};
     t->key.build = attn_build_hash(t->variant.hash, t->key.toolchain, t->key.target);
 }
 

@@ -130,7 +130,11 @@ static void test_no_room(void) {
         {"#!/bin/sh\necho 'cc: fatal error: Killed signal terminated program cc1'; exit 1\n",
          ATTN_ERR_NOMEM},
         {"#!/bin/sh\necho 'cc1: out of memory allocating 64 bytes'; exit 1\n", ATTN_ERR_NOMEM},
-        {"#!/bin/sh\necho 'k.c:1: error: expected declaration'; exit 1\n", ATTN_ERR_COMPILE}};
+        {"#!/bin/sh\necho 'k.c:1: error: expected declaration'; exit 1\n", ATTN_ERR_NO_TOOL},
+        {"#!/bin/sh\nfor w; do case $w in *.c) grep -q smallest.c $w || { echo 'k.c:1: error: "
+         "odd'\n"
+         "exit 1; };; esac; done\nexec cc \"$@\"\n",
+         ATTN_ERR_COMPILE}};
     attn_build build = make_build("int x;", "compiler=cc -O1", "cpu:generic"); /* cc is $CC */
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         attn_error err = ATTN_ERROR_INIT;
@@ -228,7 +232,8 @@ static void test_sweep(void) {
     }
 }
 
-/* What the compiler is given: a limit on CPU time, no descriptors of ours, a quiet stdin. */
+/* What the compiler is given: a limit on CPU time, no descriptors of ours, a quiet stdin. One that
+ * fails on everything is no compiler: no source is to be blamed. */
 static void test_compiler_surroundings(void) {
     attn_binary binary;
     attn_error err = ATTN_ERROR_INIT;
@@ -237,18 +242,18 @@ static void test_compiler_surroundings(void) {
     CHECK_EQ_INT(dup2(leak, 77), 77);
     put_compiler("#!/bin/sh\nsleep 0.1\necho limit $(ulimit -t) stdin $(cat) "
                  "descriptors $(ls /proc/$$/fd | tr '\\n' ' ') lc $LC_ALL tmp $TMPDIR\nexit 3\n");
-    CHECK_STATUS(cpu->compile(&build, &binary, &err), ATTN_ERR_COMPILE, err.line);
+    CHECK_STATUS(cpu->compile(&build, &binary, &err), ATTN_ERR_NO_TOOL, err.line);
     CHECK_HAS(err.line, "exit code 3");
     CHECK_HAS(err.line, "limit 900 stdin descriptors 0 1 ");
     CHECK(!strstr(err.line, " 77"));
     CHECK_HAS(err.line, "lc C tmp /tmp/test-cpu-hostile");
     attn_binary_free(&binary);
     put_compiler("#!/bin/sh\nkill -SEGV $$\n");
-    CHECK_STATUS(cpu->compile(&build, &binary, &err), ATTN_ERR_COMPILE, err.line);
+    CHECK_STATUS(cpu->compile(&build, &binary, &err), ATTN_ERR_NO_TOOL, err.line);
     CHECK_HAS(err.line, "signal 11");
     attn_binary_free(&binary);
     put_compiler("#!/bin/sh\nexit 0\n");
-    CHECK_STATUS(cpu->compile(&build, &binary, &err), ATTN_ERR_COMPILE, err.line);
+    CHECK_STATUS(cpu->compile(&build, &binary, &err), ATTN_ERR_NO_TOOL, err.line);
     CHECK_HAS(err.line, "no shared object");
     attn_binary_free(&binary);
     attn_str identity = ATTN_STR_INIT;
@@ -276,10 +281,16 @@ static void test_toolchain_kept(void) {
             CHECK_STR(attn_str_text(&identity), want);
         }
     }
-    char path[64];
+    char path[64], cc[96];
     struct stat st;
     snprintf(path, sizeof path, "%s/asked", folder);
     CHECK(stat(path, &st) == 0 && st.st_size == 12);
+    /* Another $CC is another compiler: it counts with what it is told to do. */
+    snprintf(cc, sizeof cc, "%s -m32 -g", getenv("CC"));
+    setenv("CC", cc, 1);
+    attn_str_clear(&identity);
+    CHECK_OK(cpu->toolchain("c", "-O2", &identity, &err), err.line);
+    CHECK_STR(attn_str_text(&identity), "my cc version 2 here -m32 -g");
     remove_compiler();
     attn_str_free(&identity);
 }

@@ -289,7 +289,7 @@ static void test_poor_surroundings(void) {
     attn_binary_free(&binary);
     setenv("PATH", path, 1);
     setenv("CC", "/bin/false", 1);
-    CHECK_STATUS(cpu->compile(&build, &binary, &err), ATTN_ERR_COMPILE, err.line);
+    CHECK_STATUS(cpu->compile(&build, &binary, &err), ATTN_ERR_NO_TOOL, err.line);
     attn_binary_free(&binary);
     setenv("CC", cc, 1); /* empty: as if it were not set */
     free(cc);

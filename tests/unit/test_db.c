@@ -177,10 +177,56 @@ static void test_find(void) {
     attn_db_close(db);
 }
 
+/* With `again`, what failed is tried once more, but what was wrong stays so; and a build that has
+ * compiled is no compile error any more. */
+static void test_again(void) {
+    static const struct {
+        attn_outcome outcome;
+        attn_claim plain, again;
+    } rows[] = {{ATTN_OUTCOME_OK, ATTN_CLAIM_DONE, ATTN_CLAIM_DONE},
+                {ATTN_OUTCOME_PRUNED, ATTN_CLAIM_DONE, ATTN_CLAIM_DONE},
+                {ATTN_OUTCOME_WRONG, ATTN_CLAIM_DONE, ATTN_CLAIM_DONE},
+                {ATTN_OUTCOME_COMPILE_ERROR, ATTN_CLAIM_DONE, ATTN_CLAIM_MINE},
+                {ATTN_OUTCOME_LOAD_ERROR, ATTN_CLAIM_DONE, ATTN_CLAIM_MINE},
+                {ATTN_OUTCOME_CRASH, ATTN_CLAIM_DONE, ATTN_CLAIM_MINE}};
+    enum { ROWS = sizeof rows / sizeof rows[0] };
+    const char *path = fixture_path("again.db");
+    attn_trial_result found, ok = fixture_result(ATTN_OUTCOME_OK, 5);
+    attn_trial_id id;
+    attn_claim claim;
+    fixture_trial t;
+    attn_db *db = fixture_open(path);
+    for (int i = 0; i < ROWS; i++)
+        fixture_run(db, i, 0, rows[i].outcome, 5);
+    CHECK_OK(attn_db_exec(db, "UPDATE trial SET ended = ended - 10", &err), err.line);
+    attn_db_close(db);
+    db = fixture_open(path);
+    for (int i = 0; i < ROWS; i++) {
+        CHECK_CASE("%s", attn_outcome_name(rows[i].outcome));
+        fixture_make(&t, i, 0);
+        CHECK_OK(attn_db_claim(db, &t.key, &claim, &id, &found, &err), err.line);
+        CHECK_EQ_INT(claim, rows[i].plain);
+        t.key.again = true;
+        CHECK_OK(attn_db_claim(db, &t.key, &claim, &id, &found, &err), err.line);
+        CHECK_EQ_INT(claim, rows[i].again);
+        if (claim != ATTN_CLAIM_MINE)
+            continue;
+        CHECK_OK(attn_db_trial_end(db, &id, &ok, &err), err.line);
+        CHECK_OK(attn_db_claim(db, &t.key, &claim, &id, &found, &err), err.line);
+        CHECK(claim == ATTN_CLAIM_DONE && found.outcome == ATTN_OUTCOME_OK);
+        fixture_make(&t, i, 1); /* the same build for another problem */
+        CHECK_OK(attn_db_claim(db, &t.key, &claim, &id, &found, &err), err.line);
+        CHECK_EQ_INT(claim, ATTN_CLAIM_MINE);
+    }
+    check_case[0] = '\0';
+    attn_db_close(db);
+}
+
 int main(void) {
     fixture_begin();
     test_claims();
     test_finality();
+    test_again();
     test_side_by_side();
     test_decide();
     test_find();
