@@ -147,6 +147,10 @@ static attn_status open_context(attn_context *ctx, const attn_options *options, 
 
 attn_status attn_open(const attn_options *options, attn_context **context) {
     attn_error err = ATTN_ERROR_INIT;
+    if (!context) {
+        (void)attn_fail(&err, ATTN_ERR_INVALID, "the context has nowhere to go: context is NULL");
+        return attn_report(NULL, &err);
+    }
     *context = NULL;
     (void)attn_report(NULL, &err);
     attn_context *ctx = calloc(1, sizeof *ctx);
@@ -217,12 +221,16 @@ attn_status attn_context_gen(attn_context *ctx, attn_gen **gen, attn_error *err)
 }
 
 int32_t attn_device_count(attn_context *ctx) {
-    return ctx->device_count;
+    return ctx ? ctx->device_count : 0;
 }
 
 attn_status attn_device_get(attn_context *ctx, int32_t index, attn_device *device,
                             const char **name, const char **description) {
     attn_error err = ATTN_ERROR_INIT;
+    if (!ctx) {
+        (void)attn_fail(&err, ATTN_ERR_INVALID, "the context is NULL");
+        return attn_report(ctx, &err);
+    }
     if (index < 0 || index >= ctx->device_count) {
         (void)attn_fail(&err, ATTN_ERR_NO_DEVICE, "there is no device number %d; there are %d",
                         index, ctx->device_count);

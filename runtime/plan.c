@@ -59,6 +59,8 @@ static attn_status create(attn_context *ctx, const attn_problem *problem, attn_d
     err->status = attn_problem_check(problem, err->line, sizeof err->line);
     if (err->status != ATTN_OK)
         return err->status;
+    if (!ctx)
+        return attn_fail(err, ATTN_ERR_INVALID, "the context is NULL");
     attn_runtime_device *device = attn_context_device(ctx, id);
     if (!device)
         return attn_fail(err, ATTN_ERR_NO_DEVICE, "there is no such device; see attn_device_get()");
@@ -80,8 +82,11 @@ static attn_status create(attn_context *ctx, const attn_problem *problem, attn_d
 attn_status attn_plan_create(attn_context *ctx, const attn_problem *problem, attn_device device,
                              attn_effort effort, attn_plan **plan) {
     attn_error err = ATTN_ERROR_INIT;
-    *plan = NULL;
-    attn_status status = create(ctx, problem, device, effort, plan, &err);
+    if (plan)
+        *plan = NULL;
+    else
+        (void)attn_fail(&err, ATTN_ERR_INVALID, "the plan has nowhere to go: plan is NULL");
+    attn_status status = plan ? create(ctx, problem, device, effort, plan, &err) : err.status;
     return status == ATTN_OK ? ATTN_OK : attn_report(ctx, &err);
 }
 
@@ -97,6 +102,10 @@ attn_status attn_forward(const attn_plan *plan, const attn_forward_tensors *tens
                          size_t ws_bytes, void *stream) {
     attn_error err;
     err.status = ATTN_OK;
+    if (!plan) {
+        (void)attn_fail(&err, ATTN_ERR_INVALID, "the plan is NULL");
+        return attn_report(NULL, &err);
+    }
     attn_status status = attn_tensors_check(&plan->problem, tensors, &err);
     if (status == ATTN_OK && plan->chosen.loaded)
         status = attn_chosen_run(&plan->chosen, plan->device, &plan->problem, tensors, ws, ws_bytes,

@@ -23,14 +23,16 @@ size_t attn_chosen_workspace(const attn_chosen *chosen, const attn_runtime_devic
 }
 
 static attn_status run_kernel(const attn_loaded *loaded, const attn_runtime_device *device,
-                              attn_call *call, void *ws, size_t ws_bytes, void *stream,
-                              attn_error *err) {
+                              const attn_forward_tensors *tensors, attn_call *call, void *ws,
+                              size_t ws_bytes, void *stream, attn_error *err) {
     size_t need = workspace_of(loaded, device, call->problem);
     if (need && (!ws || ws_bytes < need || (uintptr_t)ws % 256))
         return attn_fail(err, ATTN_ERR_WORKSPACE,
                          "the call needs %zu bytes of workspace, 256-byte aligned, but got %zu at "
                          "%p; ask attn_workspace_size()",
                          need, ws_bytes, ws);
+    if (need)
+        ATTN_TRY(attn_workspace_check(call->problem, tensors, ws, need, err));
     attn_workspace_assign(&loaded->launch, call->problem, device->backend->workers(device->handle),
                           ws, &call->args);
     return device->backend->run(loaded->kernel, call, stream, err);
@@ -49,7 +51,7 @@ attn_status attn_chosen_run(const attn_chosen *chosen, const attn_runtime_device
     if (!loaded)
         return attn_fail(err, ATTN_ERR_NO_KERNEL,
                          "the kernel cannot address these strides, and no other is there");
-    return run_kernel(loaded, device, &call, ws, ws_bytes, stream, err);
+    return run_kernel(loaded, device, tensors, &call, ws, ws_bytes, stream, err);
 }
 
 attn_status attn_choose_in(const attn_class *entry, const attn_problem *problem,
@@ -80,6 +82,8 @@ struct found {
 
 static attn_status find(attn_context *ctx, const attn_problem *problem, attn_device id,
                         void *stream, struct found *found, attn_error *err) {
+    if (!ctx)
+        return attn_fail(err, ATTN_ERR_INVALID, "the context is NULL");
     attn_runtime_device *device = found->device = attn_context_device(ctx, id);
     if (!device)
         return attn_fail(err, ATTN_ERR_NO_DEVICE, "there is no such device; see attn_device_get()");
@@ -140,7 +144,9 @@ attn_status attn_choice_get(attn_context *ctx, const attn_problem *problem, attn
                             attn_choice *choice) {
     attn_error err = ATTN_ERROR_INIT;
     struct found found;
-    if (choice->size != sizeof *choice)
+    if (!choice)
+        (void)attn_fail(&err, ATTN_ERR_INVALID, "the choice is NULL");
+    else if (choice->size != sizeof *choice)
         (void)attn_fail(&err, ATTN_ERR_INVALID,
                         "attn_choice.size is %zu; begin with ATTN_CHOICE_INIT", choice->size);
     else if (check_problem(problem, &err) == ATTN_OK &&

@@ -81,6 +81,8 @@ static attn_status check_ranges(const attn_problem *p, char *error, size_t size)
 }
 
 attn_status attn_problem_check(const attn_problem *p, char *error, size_t size) {
+    if (!p)
+        return fault(error, size, "the problem is NULL");
     if (p->op != ATTN_OP_FORWARD || (unsigned)p->dtype > ATTN_BF16 ||
         (unsigned)p->mask > ATTN_MASK_WINDOW || (unsigned)p->layout > ATTN_QKV ||
         (unsigned)p->alignment > ATTN_A1 || (p->features & ~(uint32_t)ATTN_FEATURE_LSE))

@@ -64,9 +64,15 @@ double attn_problem_bytes(const attn_problem *problem);
 void attn_problem_args(const attn_problem *problem, const attn_forward_tensors *tensors,
                        attn_forward_args *args);
 
-/* ATTN_OK, or ERR_INVALID / ERR_ALIGNMENT: pointers present, scale finite or NaN, o not repeating
- * (stride 0 on a dimension over 1), lse present iff the feature asks, and the alignment kept. */
+/* ATTN_OK, or ERR_INVALID / ERR_ALIGNMENT: pointers present, scale finite or NaN, rows of o apart
+ * from each other, o and lse apart from all else, lse present if the feature asks, and the
+ * alignment kept. Tensors that lie in each other's gaps are apart. */
 attn_status attn_tensors_check(const attn_problem *problem, const attn_forward_tensors *tensors,
                                attn_error *err);
+
+/* ATTN_OK, or ERR_INVALID: the workspace overlaps none of the tensors, which have been checked, of
+ * a problem that is not empty. */
+attn_status attn_workspace_check(const attn_problem *problem, const attn_forward_tensors *tensors,
+                                 const void *ws, size_t bytes, attn_error *err);
 
 #endif

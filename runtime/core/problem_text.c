@@ -18,16 +18,20 @@ static const char *const MASKS[] = {"none", "causal", "causal_tl", "window"};
 static const char *const LAYOUTS[] = {"bhsd", "bshd", "qkv"};
 static const char *const ALIGNMENTS[] = {"a16", "a1"};
 
+/* A number that stands for nothing is printed too: in a message that says so. */
+#define NAME_OF(names, i)                                                                          \
+    ((unsigned)(i) < sizeof(names) / sizeof *(names) ? (names)[(unsigned)(i)] : "?")
+
 const char *attn_dtype_name(attn_dtype dtype) {
-    return DTYPES[dtype];
+    return NAME_OF(DTYPES, dtype);
 }
 
 const char *attn_mask_name(attn_mask mask) {
-    return MASKS[mask];
+    return NAME_OF(MASKS, mask);
 }
 
 const char *attn_layout_name(attn_layout layout) {
-    return LAYOUTS[layout];
+    return NAME_OF(LAYOUTS, layout);
 }
 
 /* The parts of a problem that a word can set; a bit each, so that a word given twice, or two that
@@ -231,6 +235,8 @@ static attn_status require_parts(const struct reader *r) {
 attn_status attn_problem_parse(const char *text, attn_problem *problem, char *error,
                                size_t error_size) {
     struct reader r = {.error = error, .error_size = error ? error_size : 0};
+    if (!text || !problem)
+        return fault(&r, "the %s is NULL", text ? "problem" : "text of the problem");
     if (strncmp(text, "fwd", 3) != 0 || (text[3] != ':' && text[3] != '\0'))
         return fault(&r,
                      "'%.40s' is not a problem; it begins with the operation, as in "
@@ -274,17 +280,18 @@ size_t attn_problem_print(const attn_problem *p, char *text, size_t size) {
     if (p->mask == ATTN_MASK_WINDOW)
         (void)snprintf(mask, sizeof mask, ":window%d,%d", p->window_left, p->window_right);
     else if (p->mask != ATTN_MASK_NONE)
-        (void)snprintf(mask, sizeof mask, ":%s", MASKS[p->mask]);
-    int n = snprintf(
-        text, size, "fwd:%s:b%d:%s:%s:d%d%s%s%s%s%s%s", DTYPES[p->dtype], p->batch, heads, lengths,
-        p->head_dim, dim_v, mask, p->features & ATTN_FEATURE_LSE ? ":lse" : "",
-        p->layout == ATTN_BHSD ? "" : ":", p->layout == ATTN_BHSD ? "" : LAYOUTS[p->layout],
-        p->alignment == ATTN_A1 ? ":a1" : "");
+        (void)snprintf(mask, sizeof mask, ":%s", attn_mask_name(p->mask));
+    int n =
+        snprintf(text, size, "fwd:%s:b%d:%s:%s:d%d%s%s%s%s%s%s", attn_dtype_name(p->dtype),
+                 p->batch, heads, lengths, p->head_dim, dim_v, mask,
+                 p->features & ATTN_FEATURE_LSE ? ":lse" : "", p->layout == ATTN_BHSD ? "" : ":",
+                 p->layout == ATTN_BHSD ? "" : attn_layout_name(p->layout),
+                 p->alignment == ATTN_A1 ? ":a1" : "");
     return n < 0 ? 0 : (size_t)n;
 }
 
 void attn_class_print(const attn_problem *p, char text[ATTN_CLASS_TEXT]) {
-    (void)snprintf(text, ATTN_CLASS_TEXT, "fwd:%s:d%d:dv%d:%s%s:%s", DTYPES[p->dtype], p->head_dim,
-                   p->head_dim_v, MASKS[p->mask], p->features & ATTN_FEATURE_LSE ? ":lse" : "",
-                   ALIGNMENTS[p->alignment]);
+    (void)snprintf(text, ATTN_CLASS_TEXT, "fwd:%s:d%d:dv%d:%s%s:%s", attn_dtype_name(p->dtype),
+                   p->head_dim, p->head_dim_v, attn_mask_name(p->mask),
+                   p->features & ATTN_FEATURE_LSE ? ":lse" : "", NAME_OF(ALIGNMENTS, p->alignment));
 }

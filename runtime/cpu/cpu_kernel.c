@@ -73,7 +73,8 @@ attn_status attn_cpu_run(attn_kernel *kernel, const attn_call *call, void *strea
     const attn_launch *launch = &kernel->launch;
     attn_forward_args args[ATTN_STEPS_MAX];
     attn_pool_step steps[ATTN_STEPS_MAX];
-    (void)stream;
+    if (stream)
+        return attn_fail(err, ATTN_ERR_INVALID, "the CPU has no streams: give NULL");
     for (int32_t s = 0; s < launch->steps; s++) {
         const attn_step *step = &launch->step[s];
         int64_t tasks = attn_step_tasks(step, launch, call->problem);

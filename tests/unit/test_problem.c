@@ -189,8 +189,116 @@ static void test_tensors(void) {
     t.scale = 0;
     p.features = ATTN_FEATURE_LSE;
     CHECK_STATUS(attn_tensors_check(&p, &t, &err), ATTN_ERR_INVALID, err.line);
-    t.size = 8;
+    t.lse = data + 2048;
+    CHECK_OK(attn_tensors_check(&p, &t, &err), err.line);
+    for (int i = -1; i <= 1; i += 2) {
+        t.size = sizeof t + (size_t)(8 * i);
+        CHECK_STATUS(attn_tensors_check(&p, &t, &err), ATTN_ERR_INVALID, err.line);
+        CHECK_HAS(err.line, "ATTN_FORWARD_TENSORS_INIT");
+    }
+    CHECK_STATUS(attn_tensors_check(&p, NULL, &err), ATTN_ERR_INVALID, err.line);
+}
+
+/* Rows of o with strides of batch, head and row, of a problem with 2 of them, 3 heads, 4 rows of 8
+ * elements. */
+static void test_own_overlaps(void) {
+    static const struct {
+        int64_t stride[3];
+        bool apart;
+    } rows[] = {
+        {{96, 32, 8}, true},    {{96, 8, 24}, true},  {{8, 64, 16}, true},  {{8, 16, 48}, true},
+        {{32, 64, 8}, true},    {{24, 8, 48}, true},  {{200, 40, 9}, true}, {{1000, 10, 300}, true},
+        {{4000, 17, 60}, true}, {{96, 32, 7}, false}, {{96, 31, 8}, false}, {{95, 32, 8}, false},
+        {{96, 8, 23}, false},   {{95, 8, 24}, false}, {{96, 8, 8}, false},  {{8, 8, 48}, false},
+        {{7, 64, 16}, false},   {{8, 63, 16}, false}, {{96, 16, 8}, false}, {{1, 1, 1}, false},
+    };
+    static float data[20000];
+    attn_problem p = parse("fwd:f32:b2:h3:s4:d8:a1");
+    attn_forward_tensors t = ATTN_FORWARD_TENSORS_INIT;
+    attn_error err = ATTN_ERROR_INIT;
+    attn_forward_strides(&p, &t);
+    t.q = t.k = t.v = data;
+    t.o = data + 1000;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        for (int d = 0; d < 3; d++)
+            t.o_stride[d] = rows[i].stride[d];
+        attn_status status = attn_tensors_check(&p, &t, &err);
+        CHECK_STATUS(status, rows[i].apart ? ATTN_OK : ATTN_ERR_INVALID, "");
+        if (!rows[i].apart)
+            CHECK_HAS(err.line, "tensor o let its rows overlap");
+    }
+    p = parse("fwd:f32:b16777216:h1048576:s268435456:d8:lse:a1"); /* more rows than 64 bits count */
+    t.o_stride[0] = t.o_stride[1] = t.o_stride[2] = 8;
+    t.lse = data + 5000;
     CHECK_STATUS(attn_tensors_check(&p, &t, &err), ATTN_ERR_INVALID, err.line);
+}
+
+/* One buffer, q, k, v, o or lse, and what of it is moved where. */
+static void test_overlaps(void) {
+    _Alignas(16) static float data[4096];
+    enum { O = 1024, LSE = 2048, WS = 3072, END = 4096 };
+    static const struct {
+        int q, k, o, lse, ws; /* where they begin */
+        const char *fault;
+    } rows[] = {
+        {0, 512, O, LSE, WS, NULL},
+        {0, 0, O, LSE, WS, NULL},
+        {0, 512, 0, LSE, WS, "tensors o and q"},
+        {0, 512, 120, LSE, WS, "tensors o and q"},
+        {0, 512, 400, LSE, WS, "tensors o and k"},
+        {0, 512, 128, LSE, WS, NULL}, /* 128 elements each */
+        {0, 512, 384, LSE, WS, NULL},
+        {0, 512, O, O, WS, "tensors o and lse"},
+        {0, 512, O, O + 127, WS, "tensors o and lse"},
+        {0, 512, O, O + 128, WS, NULL},
+        {0, 512, O, 500, WS, "tensors lse and k"},
+        {0, 512, O, 496, WS, NULL}, /* 16 elements */
+        {0, 512, O, LSE, O, "workspace and tensor o"},
+        {0, 512, O, LSE, LSE - 1, "workspace and tensor lse"},
+        {0, 512, O, LSE, 512 - 63, "workspace and tensor k"},
+        {0, 512, O, LSE, 512 - 64, NULL}, /* 64 elements */
+    };
+    attn_problem p = parse("fwd:f32:b1:h2:s8:d8:lse");
+    attn_forward_tensors t = ATTN_FORWARD_TENSORS_INIT;
+    attn_error err = ATTN_ERROR_INIT;
+    attn_forward_strides(&p, &t);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        t.q = data + rows[i].q;
+        t.k = t.v = data + rows[i].k;
+        t.o = data + rows[i].o;
+        t.lse = data + rows[i].lse;
+        attn_status status = attn_tensors_check(&p, &t, &err);
+        if (status == ATTN_OK)
+            status = attn_workspace_check(&p, &t, data + rows[i].ws, 64 * sizeof *data, &err);
+        CHECK_STATUS(status, rows[i].fault ? ATTN_ERR_INVALID : ATTN_OK, "");
+        if (rows[i].fault)
+            CHECK_HAS(err.line, rows[i].fault);
+    }
+    p = parse("fwd:f32:b1:h2:s8:d8:qkv"); /* o as a fourth slice of the rows of q, k and v */
+    t.q = data;
+    t.k = data + 16;
+    t.v = data + 32;
+    t.o = data + 48;
+    for (int i = 0; i < 3; i++)
+        t.q_stride[i] = t.k_stride[i] = t.v_stride[i] = t.o_stride[i] = (int64_t[]){512, 8, 64}[i];
+    CHECK_OK(attn_tensors_check(&p, &t, &err), err.line);
+    t.o = data + 16;
+    CHECK_STATUS(attn_tensors_check(&p, &t, &err), ATTN_ERR_INVALID, err.line);
+}
+
+/* NULL, and numbers that stand for nothing. */
+static void test_nonsense(void) {
+    char text[ATTN_PROBLEM_TEXT];
+    attn_problem p = parse("fwd:f32:b1:h2:s8:d8");
+    CHECK_STATUS(attn_problem_check(NULL, text, sizeof text), ATTN_ERR_INVALID, "");
+    CHECK_HAS(text, "NULL");
+    CHECK_STATUS(attn_problem_parse(NULL, &p, text, sizeof text), ATTN_ERR_INVALID, "");
+    CHECK_STATUS(attn_problem_parse("fwd", NULL, NULL, 0), ATTN_ERR_INVALID, "");
+    p.dtype = (attn_dtype)77;
+    p.mask = (attn_mask)-1;
+    p.layout = (attn_layout)3;
+    attn_problem_print(&p, text, sizeof text);
+    CHECK_STR(text, "fwd:?:b1:h2:s8:d8:?:?");
 }
 
 int main(void) {
@@ -200,5 +308,8 @@ int main(void) {
     test_class_and_distance();
     test_args();
     test_tensors();
+    test_own_overlaps();
+    test_overlaps();
+    test_nonsense();
     return check_done();
 }

@@ -96,8 +96,41 @@ static void test_faults(attn_context *ctx) {
     p.heads_kv = 2;
     CHECK_STATUS(attn_choice_get(ctx, &p, ATTN_DEVICE_CPU, &choice), ATTN_ERR_INVALID,
                  attn_last_error(ctx));
+    n.t.k_stride[2] = 64;
+    CHECK_STATUS(attn_run(ctx, &p, ATTN_DEVICE_CPU, &n.t, ws, bytes, ws), ATTN_ERR_INVALID,
+                 attn_last_error(ctx));
+    CHECK_HAS(attn_last_error(ctx), "no streams");
+    n.t.o = (void *)(uintptr_t)n.t.q;
+    CHECK_STATUS(attn_run(ctx, &p, ATTN_DEVICE_CPU, &n.t, ws, bytes, NULL), ATTN_ERR_INVALID,
+                 attn_last_error(ctx));
+    CHECK_HAS(attn_last_error(ctx), "tensors o and q overlap");
     free(ws);
     naive_free(&n);
+}
+
+/* What must not be NULL is asked for. */
+static void test_null(attn_context *ctx) {
+    attn_problem p = parse("fwd:f32:b1:h2:s16:d64");
+    attn_forward_tensors t = ATTN_FORWARD_TENSORS_INIT;
+    attn_choice choice = ATTN_CHOICE_INIT;
+    attn_device cpu = ATTN_DEVICE_CPU;
+    attn_plan *plan;
+    CHECK_STATUS(attn_run(ctx, NULL, cpu, &t, NULL, 0, NULL), ATTN_ERR_INVALID, "");
+    CHECK_HAS(attn_last_error(ctx), "the problem is NULL");
+    CHECK_STATUS(attn_run(ctx, &p, cpu, NULL, NULL, 0, NULL), ATTN_ERR_INVALID, "");
+    CHECK_HAS(attn_last_error(ctx), "the tensors are NULL");
+    CHECK_STATUS(attn_choice_get(ctx, &p, cpu, NULL), ATTN_ERR_INVALID, "");
+    CHECK_HAS(attn_last_error(ctx), "the choice is NULL");
+    CHECK_STATUS(attn_choice_get(NULL, &p, cpu, &choice), ATTN_ERR_INVALID, "");
+    CHECK_HAS(attn_last_error(NULL), "the context is NULL");
+    CHECK_EQ_INT(attn_workspace_size(NULL, &p, cpu), 0);
+    CHECK_HAS(attn_last_error(NULL), "the context is NULL");
+    CHECK_STATUS(attn_plan_create(ctx, &p, cpu, ATTN_CACHED, NULL), ATTN_ERR_INVALID, "");
+    CHECK_STATUS(attn_plan_create(NULL, &p, cpu, ATTN_CACHED, &plan), ATTN_ERR_INVALID, "");
+    CHECK_STATUS(attn_forward(NULL, &t, NULL, 0, NULL), ATTN_ERR_INVALID, "");
+    CHECK_STATUS(attn_open(NULL, NULL), ATTN_ERR_INVALID, "");
+    CHECK_EQ_INT(attn_device_count(NULL), 0);
+    CHECK_STATUS(attn_device_get(NULL, 0, NULL, NULL, NULL), ATTN_ERR_INVALID, "");
 }
 
 static void test_options(void) {
@@ -235,6 +268,7 @@ int main(void) {
     test_devices(ctx);
     test_run(ctx);
     test_faults(ctx);
+    test_null(ctx);
     test_plan(ctx);
     test_fork(ctx);
     attn_close(ctx);

@@ -19,8 +19,10 @@
  *
  * Every function may be called from any thread unless it says otherwise. Functions that return
  * attn_status return ATTN_OK or a code below; the text beside it is in attn_last_error().
- * Destroy functions accept NULL. Structs that begin with `size` must have it set to their sizeof,
- * which the *_INIT macros do, so that later versions can add fields.
+ * Pointers must not be NULL unless it says so beside them; where attn_status is returned, NULL is
+ * ERR_INVALID (attn_last_error(NULL) where it was the context or the plan). Destroy functions
+ * accept NULL. Structs that begin with `size` must have it set to their sizeof, which the *_INIT
+ * macros do, so that later versions can add fields; any other size is ERR_INVALID.
  */
 #ifndef ATTNTUNE_H
 #define ATTNTUNE_H
@@ -227,14 +229,21 @@ ATTN_API attn_status attn_device_get(attn_context *context, int32_t index, attn_
 /* Tensors of a forward problem. Strides are in elements, in the order batch, head, row; the last
  * dimension is contiguous. Strides of dimensions of size 1 are ignored; a stride of 0 repeats (q,
  * k, v only), none is negative. The library keeps no pointer after the call; on CUDA they are read
- * when the stream gets there. */
+ * when the stream gets there.
+ *
+ * What is written overlaps nothing else. Rows of o lie apart: taken from the smallest stride to the
+ * largest, each steps over all that the smaller ones reach (every order of batch, head and row
+ * does, with gaps or without). o, lse and the workspace share no byte with each other, nor with q,
+ * k and v; that o lies in gaps of the others, as a slice of the same buffer, is fine. ERR_INVALID
+ * where this is seen to be broken: the same address, or a tensor without gaps in which another
+ * begins or ends. */
 typedef struct attn_forward_tensors {
     size_t size;   /* sizeof(attn_forward_tensors) */
     float scale;   /* of the logits, any finite number; NaN: 1/sqrt(head_dim) */
     const void *q; /* [batch][heads_q][seq_q][head_dim] */
     const void *k; /* [batch][heads_kv][seq_kv][head_dim] */
     const void *v; /* [batch][heads_kv][seq_kv][head_dim_v] */
-    void *o;       /* [batch][heads_q][seq_q][head_dim_v], overlaps no input */
+    void *o;       /* [batch][heads_q][seq_q][head_dim_v] */
     float *lse;    /* [batch][heads_q][seq_q] contiguous, natural log; with the lse feature only */
     int64_t q_stride[3];
     int64_t k_stride[3];
@@ -261,7 +270,7 @@ ATTN_API void attn_forward_strides(const attn_problem *problem, attn_forward_ten
  * ws: attn_workspace_size() bytes, 256-byte aligned, any content, one per call in flight; may be
  * NULL if that size is 0.
  * stream: a CUstream on CUDA (the call returns before the work is done), NULL on the CPU (where it
- * returns when O is written).
+ * returns when O is written; else ERR_INVALID).
  * @return ERR_INVALID (problem, tensors), ERR_NO_DEVICE, ERR_ALIGNMENT, ERR_WORKSPACE,
  *         ERR_NO_KERNEL, ERR_COMPILE, ERR_LOAD, ERR_LAUNCH, ERR_CAPTURING, ERR_FORKED, ERR_NOMEM.
  */
