@@ -9,6 +9,7 @@
 #include "attn_abi.h"
 #include "attn_hopper.cuh"
 #include "wgmma_jobs.cuh"
+#include "wgmma_rows.cuh"
 #include "wgmma_softmax.cuh"
 
 constexpr bool BF16 = $(BF16);    // else f16
@@ -27,10 +28,8 @@ constexpr bool INTEGER_MAX = $(INTEGER_MAX); // maxima are of the scores' bits, 
 constexpr bool ATOMIC = $(SCHEDULE == "atomic"); // tiles come from a counter, else by turns
 constexpr bool LONGEST_FIRST = $(ORDER == "longest_first"); // last tile of every head first
 constexpr int SECTION = $(SECTION); // MiB of K and V whose heads are worked on together
-constexpr int LAST = $(LAST);       // sections that the last one is as large as, at least
-constexpr bool SUM_COLUMN = $(SUMS == "product"); // sums are V's column of ones, else added
-constexpr bool MASKED = $(MASKED);                // there is a mask
-constexpr bool WINDOW = $(WINDOW);                // that may also end to the left
+constexpr bool MASKED = $(MASKED);  // there is a mask
+constexpr bool WINDOW = $(WINDOW);  // that may also end to the left
 constexpr bool LSE = $(LSE);
 constexpr bool OVERLAY = $(OVERLAY); // O is staged where Q was
 
@@ -39,10 +38,8 @@ constexpr int CHUNKS = (D + 63) / 64, V_CHUNKS = (DV + 63) / 64; // of 64 column
 constexpr int Q_CHUNK = BLOCK_M * 128, KV_CHUNK = BLOCK_N * 128; // bytes
 constexpr int Q_BYTES = CHUNKS * Q_CHUNK, K_BYTES = CHUNKS * KV_CHUNK,
               V_BYTES = V_CHUNKS * KV_CHUNK;
-constexpr int PRODUCT = DV + (SUM_COLUMN ? 8 : 0); // columns of P V
 constexpr int K_AT = Q_BUFFERS * Q_BYTES, V_AT = K_AT + STAGES * K_BYTES,
-              ONES_AT = V_AT + STAGES * V_BYTES;
-constexpr int O_AT = ONES_AT + (SUM_COLUMN ? KV_CHUNK : 0);
+              O_AT = V_AT + STAGES * V_BYTES;
 constexpr int O_BYTES = OVERLAY ? 0 : V_CHUNKS * Q_CHUNK;
 constexpr int BARRIERS_AT = O_AT + O_BYTES;
 constexpr int JOB_AT = BARRIERS_AT + 128;
@@ -73,13 +70,14 @@ ATTN_DEVICE attn_job *job_of_q(int stage) {
     return (attn_job *)(shared + JOB_AT) + stage;
 }
 
-ATTN_DEVICE int index_of(int turn) {
-    return ATOMIC || !LONGEST_FIRST ? turn : attn_dealt<BLOCKS_PER_SM>(turn);
-}
-
-ATTN_DEVICE attn_job job_of(const attn_forward_args &a, int index) {
-    return attn_job_at<BLOCK_M, BLOCK_N, MASKED, WINDOW>(
-        a, attn_place_of<LONGEST_FIRST, SECTION, LAST>(a, index, 2 * (D + DV)));
+// The job of a block's turn; its row is -1 after the last.
+ATTN_DEVICE attn_job job_of(const attn_forward_args &a, int turn) {
+    const int index = ATOMIC || !LONGEST_FIRST ? turn : attn_dealt<BLOCKS_PER_SM>(turn);
+    attn_job w = attn_job_at<BLOCK_M, BLOCK_N, MASKED, WINDOW>(
+        a, attn_place_of<LONGEST_FIRST, SECTION>(a, index, 2 * (D + DV)));
+    if (index >= a.batch * a.heads_q * a.tiles)
+        w.row = -1;
+    return w;
 }
 
 //--- the producer ---------------------------------------------------------------------------------
@@ -100,25 +98,21 @@ ATTN_DEVICE void load_q(const attn_forward_args &a, const attn_job &w, const q_r
     const attn_u32 full = q_barrier(FULL, q.stage);
     attn_barrier_wait(q_barrier(EMPTY, q.stage), q.parity ^ 1);
     *job_of_q(q.stage) = w;
-    if (w.begin == w.end) {
-        attn_barrier_arrive(full); // no row sees a key: there is nothing to load
-        return;
-    }
     attn_barrier_expect(full, Q_BYTES);
     for (int c = 0; c < CHUNKS; c++)
         attn_tma_load(base() + q.stage * Q_BYTES + c * Q_CHUNK, a.map[0], full, 64 * c, w.row,
                       w.head, w.batch);
 }
 
-ATTN_DEVICE void produce(const attn_forward_args &a, int tasks) {
+ATTN_DEVICE void produce(const attn_forward_args &a) {
     ring k = {0, 0}, v = {0, 0};
     q_ring q = {0, 0};
-    for (int turn = blockIdx.x; index_of(turn) < tasks;) {
-        const attn_job w = job_of(a, index_of(turn));
-        if (w.begin < w.end)
-            load(a, w, false, w.end - 1, k);
+    int turn = blockIdx.x;
+    attn_job w = job_of(a, turn), next;
+    while (w.row >= 0) {
+        load(a, w, false, w.end - 1, k);
         load_q(a, w, q);
-        if constexpr (ATOMIC) // asked for long before it is used
+        if constexpr (ATOMIC)
             turn = gridDim.x + atomicAdd((int *)a.workspace[0], 1);
         else
             turn += gridDim.x;
@@ -126,19 +120,21 @@ ATTN_DEVICE void produce(const attn_forward_args &a, int tasks) {
             if (n > w.begin)
                 load(a, w, false, n - 1, k);
             load(a, w, true, n, v);
+            if (n == w.end - 1)
+                next = job_of(a, turn); // now that the buffers are full
         }
         q.advance();
+        w = next;
     }
     attn_barrier_wait(q_barrier(EMPTY, q.stage), q.parity ^ 1);
-    job_of_q(q.stage)->row = -1;
+    *job_of_q(q.stage) = w;
     attn_barrier_arrive(q_barrier(FULL, q.stage));
 }
 
 //--- matrix products of a consumer ----------------------------------------------------------------
 
 //@ local type = BF16 and "bf16" or "f16"
-//@ local columns = HEAD_DIM_V + (SUMS == "product" and 8 or 0)
-//@ local scores, outputs = floor_div(BLOCK_N, 2), floor_div(columns, 2)
+//@ local scores, outputs = floor_div(BLOCK_N, 2), floor_div(HEAD_DIM_V, 2)
 //@ local function numbers(n) return list(n, function(i) return "%" .. i end, ", ") end
 //@ local function operands(n, form, name)
 //@   return list(n, function(i) return '"' .. form .. '"(' .. name .. "[" .. i .. "])" end, ", ")
@@ -173,13 +169,13 @@ ATTN_DEVICE void scores_$(name)(float (&s)[BLOCK_N / 2], const attn_u32 (&q)[4],
 //@ end
 
 // O = P V of 16 keys, added to what O is if `add`.
-ATTN_DEVICE void outputs_step(float (&o)[PRODUCT / 2], const attn_u32 *p, attn_u32 vd, int add) {
+ATTN_DEVICE void outputs_step(float (&o)[DV / 2], const attn_u32 *p, attn_u32 vd, int add) {
     asm volatile("{\n"
                  ".reg .pred add;\n"
                  ".reg .b64 b;\n"
                  "setp.ne.b32 add, %$(outputs + 5), 0;\n"
                  "mov.b64 b, {%$(outputs + 4), " ATTN_DESCRIPTOR_HIGH "};\n"
-                 "wgmma.mma_async.sync.aligned.m64n$(columns)k16.f32.$(type).$(type) "
+                 "wgmma.mma_async.sync.aligned.m64n$(HEAD_DIM_V)k16.f32.$(type).$(type) "
                  "{$(numbers(outputs))}, {%$(outputs), %$(outputs + 1), %$(outputs + 2), "
                  "%$(outputs + 3)}, b, add, 1, 1, 1;\n"
                  "}"
@@ -188,91 +184,38 @@ ATTN_DEVICE void outputs_step(float (&o)[PRODUCT / 2], const attn_u32 *p, attn_u
 }
 
 struct state {
-    float o[PRODUCT / 2];
+    float s[BLOCK_N / 2];    // scores, then weights
+    attn_u32 p[BLOCK_N / 4]; // weights as 16-bit operand
+    float o[DV / 2];
     attn_softmax x;
     attn_u32 q[Q_REGISTERS ? STEPS : 1][4];
     int some; // O holds a product already
 };
 
-ATTN_DEVICE void issue_scores(state &st, float (&s)[BLOCK_N / 2], attn_u32 q_low, int stage) {
+ATTN_DEVICE void issue_scores(state &st, attn_u32 q_low, int stage) {
     const attn_u32 k_low = attn_descriptor(base() + K_AT + stage * K_BYTES, 16);
-    attn_pin(s);
+    attn_pin(st.s);
     attn_wgmma_fence();
     ATTN_EACH (step, 0, STEPS) {
         const attn_u32 qd = q_low + step / 4 * (Q_CHUNK / 16) + step % 4 * 2;
         const attn_u32 kd = k_low + step / 4 * (KV_CHUNK / 16) + step % 4 * 2;
         if (step == 0)
-            scores_first(s, st.q[0], qd, kd);
+            scores_first(st.s, st.q[0], qd, kd);
         else
-            scores_next(s, st.q[Q_REGISTERS ? step : 0], qd, kd);
+            scores_next(st.s, st.q[Q_REGISTERS ? step : 0], qd, kd);
     }
     attn_wgmma_commit();
 }
 
-ATTN_DEVICE void issue_outputs(state &st, attn_u32 (&p)[BLOCK_N / 4], int stage) {
-    const attn_u32 v = V_AT + stage * V_BYTES;
-    const attn_u32 v_low = attn_descriptor(base() + v, SUM_COLUMN ? ONES_AT - v : KV_CHUNK);
+ATTN_DEVICE void issue_outputs(state &st, int stage) {
+    const attn_u32 v_low = attn_descriptor(base() + V_AT + stage * V_BYTES, KV_CHUNK);
     attn_pin(st.o);
-    attn_pin(p);
+    attn_pin(st.p);
     attn_wgmma_fence();
     ATTN_EACH (step, 0, BLOCK_N / 16)
-        outputs_step(st.o, p + 4 * step, v_low + 128 * step, step > 0 || st.some);
+        outputs_step(st.o, st.p + 4 * step, v_low + 128 * step, step > 0 || st.some);
     attn_wgmma_commit();
     st.some = 1;
-}
-
-//--- softmax --------------------------------------------------------------------------------------
-
-// Element i of an accumulator is in row 8 ((i / 2) % 2) and column 8 (i / 4) + i % 2 from the
-// lane's.
-struct rows {
-    int row[2];         // the lane's query rows
-    int left, right;    // row i sees the keys i + left <= key <= i + right
-    int seq_kv, column; // the lane's first column
-    float scale;        // of the scores in the exponent, never 0 or negative
-    float rise;         // of scores, that raises maxima
-    bool negate;
-};
-
-ATTN_DEVICE void mask(const rows &w, float (&s)[BLOCK_N / 2], int first_key) {
-    ATTN_EACH (h, 0, 2) {
-        int end = w.seq_kv - first_key - w.column, begin = 0;
-        if constexpr (MASKED)
-            end = min(end, w.row[h] + w.right + 1 - first_key - w.column);
-        if constexpr (WINDOW)
-            begin = w.row[h] + w.left - first_key - w.column;
-        ATTN_EACH (i, 0, BLOCK_N / 2) {
-            const int column = 8 * (i / 4) + i % 2;
-            if (i / 2 % 2 == h && (column >= end || (WINDOW && column < begin)))
-                s[i] = -attn_infinity();
-        }
-    }
-}
-
-// Makes the scores of tile n ready: masked, and as if the scale were positive.
-ATTN_DEVICE void look(const rows &w, float (&s)[BLOCK_N / 2], int n, int first_row) {
-    const int first = n * BLOCK_N, last = first + BLOCK_N - 1;
-    bool all = last < w.seq_kv;
-    if constexpr (MASKED)
-        all = all && last <= first_row + w.right;
-    if constexpr (WINDOW)
-        all = all && first >= first_row + 63 + w.left;
-    if (w.negate) {
-        ATTN_EACH (i, 0, BLOCK_N / 2)
-            s[i] = -s[i];
-    }
-    if (!all)
-        mask(w, s, first);
-}
-
-ATTN_DEVICE void rescale(state &st, const float (&alpha)[2]) {
-    ATTN_EACH (i, 0, PRODUCT / 2)
-        st.o[i] *= alpha[i / 2 % 2];
-}
-
-ATTN_DEVICE void pack(attn_u32 (&p)[BLOCK_N / 4], const float (&s)[BLOCK_N / 2]) {
-    ATTN_EACH (i, 0, BLOCK_N / 4)
-        p[i] = attn_pack2<BF16>(s[2 * i], s[2 * i + 1]);
 }
 
 //--- a consumer -----------------------------------------------------------------------------------
@@ -285,13 +228,14 @@ ATTN_DEVICE void take_q(state &st, int group, int stage) {
             attn_ldmatrix4(st.q[step],
                            base() + stage * Q_BYTES + step / 4 * Q_CHUNK + row * 128 + piece * 16);
         }
-        attn_barrier_arrive_by_warp(q_barrier(EMPTY, stage));
+        if constexpr (!OVERLAY)
+            attn_barrier_arrive_by_warp(q_barrier(EMPTY, stage));
     }
 }
 
 // Leaves out the tiles behind the last that a row of this warpgroup sees, but not all of them;
 // gives the first to be worked on.
-ATTN_DEVICE int skip(const attn_job &w, const rows &r, int first_row, int group, ring &k) {
+ATTN_DEVICE int skip(const attn_job &w, const attn_rows &r, int first_row, int group, ring &k) {
     const int last = max(first_row + 63 + r.right, w.begin * BLOCK_N) / BLOCK_N;
     int n = w.end - 1;
 #pragma unroll 1
@@ -309,59 +253,69 @@ ATTN_DEVICE int skip(const attn_job &w, const rows &r, int first_row, int group,
     return n;
 }
 
-ATTN_DEVICE void attend(const attn_job &w, state &st, const rows &r, int group, int q, ring &k) {
+ATTN_DEVICE void rescale(state &st, const float (&alpha)[2]) {
+    ATTN_EACH (i, 0, DV / 2)
+        st.o[i] *= alpha[i / 2 % 2];
+}
+
+ATTN_DEVICE void pack(state &st) {
+    ATTN_EACH (i, 0, BLOCK_N / 4)
+        st.p[i] = attn_pack2<BF16>(st.s[2 * i], st.s[2 * i + 1]);
+}
+
+ATTN_DEVICE void attend(const attn_job &w, state &st, const attn_rows &r, int group, int q,
+                        ring &k) {
     const attn_u32 q_low = attn_descriptor(base() + q * Q_BYTES + group * 64 * 128, 16);
     const int first_row = w.row + 64 * group;
-    float s[BLOCK_N / 2], alpha[2];
-    attn_u32 p[BLOCK_N / 4];
+    float alpha[2];
     int n = w.end - 1;
     take_q(st, group, q);
     if constexpr (MASKED)
         n = skip(w, r, first_row, group, k);
 
     attn_barrier_wait(kv_barrier(FULL, false, k.stage), k.parity);
-    issue_scores(st, s, q_low, k.stage);
+    issue_scores(st, q_low, k.stage);
     attn_wgmma_wait<0>();
-    attn_pin(s);
+    attn_pin(st.s);
     attn_barrier_arrive_by_warp(kv_barrier(EMPTY, false, k.stage));
     k.advance();
-    look(r, s, n, first_row);
-    attn_softmax_raise(st.x, s, r.scale, r.rise, alpha);
-    attn_softmax_weights<!SUM_COLUMN>(st.x, s, r.scale);
-    pack(p, s);
+    attn_rows_look<MASKED, WINDOW>(r, st.s, n * BLOCK_N, first_row);
+    attn_softmax_raise(st.x, st.s, r.scale, r.rise, alpha);
+    attn_softmax_weights(st.x, st.s, r.scale);
+    pack(st);
 
     for (n--; n >= w.begin; n--) {
         const ring v = k.before(); // V follows K by one tile
         attn_barrier_wait(kv_barrier(FULL, false, k.stage), k.parity);
         if constexpr (PINGPONG)
             attn_named_sync(2 + group, 256);
-        issue_scores(st, s, q_low, k.stage);
+        issue_scores(st, q_low, k.stage);
         attn_barrier_wait(kv_barrier(FULL, true, v.stage), v.parity);
-        issue_outputs(st, p, v.stage);
+        issue_outputs(st, v.stage);
         if constexpr (PINGPONG)
             attn_named_arrive(2 + (group + 1) % CONSUMERS, 256);
         attn_wgmma_wait<1>();
-        attn_pin(s);
+        attn_pin(st.s);
         attn_barrier_arrive_by_warp(kv_barrier(EMPTY, false, k.stage));
         k.advance();
-        look(r, s, n, first_row);
-        const bool raise = attn_softmax_above<INTEGER_MAX>(st.x, s);
+        attn_rows_look<MASKED, WINDOW>(r, st.s, n * BLOCK_N, first_row);
+        const bool raise = attn_softmax_above<INTEGER_MAX>(st.x, st.s);
         if (raise)
-            attn_softmax_raise(st.x, s, r.scale, r.rise, alpha);
-        attn_softmax_weights<!SUM_COLUMN>(st.x, s, r.scale);
+            attn_softmax_raise(st.x, st.s, r.scale, r.rise, alpha);
+        attn_softmax_weights(st.x, st.s, r.scale);
         attn_wgmma_wait<0>();
         attn_pin(st.o);
-        attn_pin(p);
+        attn_pin(st.p);
         attn_barrier_arrive_by_warp(kv_barrier(EMPTY, true, v.stage));
         if (raise)
             rescale(st, alpha);
-        pack(p, s);
+        pack(st);
     }
     const ring v = k.before();
     if constexpr (!Q_REGISTERS && !OVERLAY)
         attn_barrier_arrive_by_warp(q_barrier(EMPTY, q));
     attn_barrier_wait(kv_barrier(FULL, true, v.stage), v.parity);
-    issue_outputs(st, p, v.stage);
+    issue_outputs(st, v.stage);
     attn_wgmma_wait<0>();
     attn_pin(st.o);
     attn_barrier_arrive_by_warp(kv_barrier(EMPTY, true, v.stage));
@@ -369,17 +323,13 @@ ATTN_DEVICE void attend(const attn_job &w, state &st, const rows &r, int group, 
 
 // O goes through shared memory: each warp stages its 16 rows and has them stored in the background.
 ATTN_DEVICE void store(const attn_forward_args &a, const attn_job &w, const state &st,
-                       const rows &r, int group, int q) {
+                       const attn_rows &r, int group, int q) {
     const int lane = threadIdx.x % 32, slab = 64 * group + threadIdx.x / 32 % 4 * 16;
     float factor[2];
     ATTN_EACH (h, 0, 2) {
         float sum = st.x.sum[h];
-        if constexpr (SUM_COLUMN) {
-            sum = st.o[(DV + 4 * h) / 2];
-        } else {
-            sum += __shfl_xor_sync(0xffffffffu, sum, 1);
-            sum += __shfl_xor_sync(0xffffffffu, sum, 2);
-        }
+        sum += __shfl_xor_sync(0xffffffffu, sum, 1);
+        sum += __shfl_xor_sync(0xffffffffu, sum, 2);
         factor[h] = sum == 0.0f ? 0.0f : attn_reciprocal(sum); // 0: the row saw no key
         if (LSE && lane % 4 == 0 && r.row[h] < a.seq_q) {
             const attn_i64 head = (attn_i64)w.batch * a.heads_q + w.head;
@@ -388,21 +338,19 @@ ATTN_DEVICE void store(const attn_forward_args &a, const attn_job &w, const stat
         }
     }
     if constexpr (OVERLAY) {
-        if (w.begin < w.end)
-            attn_named_sync(6 + group, 128); // the whole warpgroup has done with its rows of Q
+        attn_named_sync(6 + group, 128); // the whole warpgroup has done with its rows of Q
     } else if (lane == 0) {
         attn_tma_store_read();
     }
     __syncwarp();
-    const attn_u32 keep = st.some ? ~0u : 0; // O holds nothing yet where no row sees a key
     const attn_u32 o = base() + (OVERLAY ? q * Q_BYTES : O_AT) + slab * 128;
     const attn_u32 to = o + lane % 16 * 128;
     ATTN_EACH (j, 0, (DV + 15) / 16) {
         attn_u32 x[4] = {0, 0, 0, 0};
         ATTN_EACH (e, 0, 4)
             if (8 * j + 2 * e < DV / 2)
-                x[e] = keep & attn_pack2<BF16>(st.o[8 * j + 2 * e] * factor[e % 2],
-                                               st.o[8 * j + 2 * e + 1] * factor[e % 2]);
+                x[e] = attn_pack2<BF16>(st.o[8 * j + 2 * e] * factor[e % 2],
+                                        st.o[8 * j + 2 * e + 1] * factor[e % 2]);
         attn_stmatrix4(to + j / 4 * Q_CHUNK + ((j % 4 * 2 + lane / 16) ^ (lane & 7)) * 16, x);
     }
     attn_fence_async();
@@ -422,15 +370,7 @@ ATTN_DEVICE void consume(const attn_forward_args &a, int group) {
     const int lane = threadIdx.x % 32, row = 64 * group + threadIdx.x / 32 % 4 * 16 + lane / 4;
     ring k = {0, 0};
     q_ring q = {0, 0};
-    rows r;
-    r.left = a.mask_offset - a.mask_left;
-    r.right = a.mask_offset + a.mask_right;
-    r.seq_kv = a.seq_kv;
-    r.column = 2 * (lane % 4);
-    // A scale of 0 would make NaN of a masked score's -inf; one this small makes all weights equal.
-    r.scale = a.scale_log2 == 0.0f ? 1.17549435e-38f : fabsf(a.scale_log2);
-    r.rise = LAZY / r.scale;
-    r.negate = a.scale_log2 < 0.0f;
+    attn_rows r(a, lane, LAZY);
     if (PINGPONG && group == CONSUMERS - 1)
         attn_named_arrive(2, 256);
     for (;; q.advance()) {
@@ -440,14 +380,10 @@ ATTN_DEVICE void consume(const attn_forward_args &a, int group) {
             break;
         state st;
         st.some = 0;
+        st.x.start();
         r.row[0] = w.row + row;
         r.row[1] = r.row[0] + 8;
-        st.x.start();
-        if (w.begin < w.end) {
-            attend(w, st, r, group, q.stage, k);
-        } else if constexpr (!OVERLAY) {
-            attn_barrier_arrive_by_warp(q_barrier(EMPTY, q.stage));
-        }
+        attend(w, st, r, group, q.stage, k);
         store(a, w, st, r, group, q.stage);
     }
     if (lane == 0)
@@ -456,7 +392,6 @@ ATTN_DEVICE void consume(const attn_forward_args &a, int group) {
 
 extern "C" __global__ void __launch_bounds__(128 * (CONSUMERS + 1), BLOCKS_PER_SM)
     $(KERNEL)(const __grid_constant__ attn_forward_args a) {
-    const int tasks = a.batch * a.heads_q * a.tiles;
     if (threadIdx.x == 0) {
         for (int i = 0; i < ATTN_TENSOR_MAPS; i++)
             attn_tma_prefetch(a.map[i]);
@@ -471,16 +406,11 @@ extern "C" __global__ void __launch_bounds__(128 * (CONSUMERS + 1), BLOCKS_PER_S
             }
         attn_barrier_init_done();
     }
-    if constexpr (SUM_COLUMN) {
-        for (int i = 4 * threadIdx.x; i < KV_CHUNK; i += 4 * blockDim.x)
-            *(attn_u32 *)(shared + ONES_AT + i) = attn_pack2<BF16>(1.0f, 1.0f);
-        attn_fence_async();
-    }
     __syncthreads();
     if (threadIdx.x < 128) {
-        attn_registers_lower<24>();
+        attn_registers_lower<$(PRODUCER_REGISTERS)>();
         if (threadIdx.x == 0)
-            produce(a, tasks);
+            produce(a);
     } else {
         attn_registers_raise<$(REGISTERS)>();
         consume(a, (int)attn_uniform(threadIdx.x / 128) - 1);

@@ -9,7 +9,7 @@
 struct alignas(16) attn_job {
     int batch, head, kv_head;
     int row;        // first query row of the tile, -1 after the last job
-    int begin, end; // tiles of keys that any of its rows sees
+    int begin, end; // tiles of keys that any of its rows sees; one that none sees if there is none
 };
 
 struct attn_place {
@@ -17,9 +17,9 @@ struct attn_place {
 };
 
 // The index-th place of the order. LONGEST_FIRST: the last tile of every head first, else head by
-// head. SECTION: MiB of K and V whose heads are worked on together, 0: all. The last section is as
-// large as LAST of them or larger, so that its short jobs fill the end.
-template <bool LONGEST_FIRST, int SECTION, int LAST>
+// head. SECTION: MiB of K and V whose heads are worked on together, 0: all. The last section may be
+// larger, never smaller.
+template <bool LONGEST_FIRST, int SECTION>
 ATTN_DEVICE attn_place attn_place_of(const attn_forward_args &a, int index, int bytes_of_key) {
     int section = a.batch * a.heads_q, first = 0;
     if constexpr (!LONGEST_FIRST)
@@ -27,7 +27,7 @@ ATTN_DEVICE attn_place attn_place_of(const attn_forward_args &a, int index, int 
     if constexpr (SECTION > 0) {
         const attn_i64 bytes = (attn_i64)a.seq_kv * bytes_of_key;
         const int fit = (int)max((attn_i64)1, ((attn_i64)SECTION << 20) / bytes) * a.group;
-        const int whole = max(0, section - LAST * fit) / fit; // sections before the last
+        const int whole = max(0, section - fit) / fit; // sections before the last
         const int s = min(index / (fit * a.tiles), whole);
         first = s * fit;
         section = s < whole ? fit : section - first;
@@ -51,8 +51,8 @@ ATTN_DEVICE attn_job attn_job_at(const attn_forward_args &a, attn_place at) {
         const int last = min(w.row + ROWS, a.seq_q) - 1 + a.mask_offset + a.mask_right;
         if constexpr (WINDOW)
             w.begin = max(0, w.row + a.mask_offset - a.mask_left) / KEYS;
-        w.end = (max(0, min(a.seq_kv, last + 1)) + KEYS - 1) / KEYS;
-        w.begin = min(w.begin, w.end);
+        w.end = (max(1, min(a.seq_kv, last + 1)) + KEYS - 1) / KEYS;
+        w.begin = min(w.begin, w.end - 1);
     }
     return w;
 }

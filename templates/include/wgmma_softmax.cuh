@@ -77,8 +77,7 @@ ATTN_DEVICE void attn_softmax_raise(attn_softmax &x, const float (&s)[N], float 
     x.positive = __all_sync(0xffffffffu, x.limit[0] >= 0.0f && x.limit[1] >= 0.0f);
 }
 
-// Turns scores into weights. SUM: adds them up, too.
-template <bool FAR, bool SUM, int N>
+template <bool FAR, int N>
 ATTN_DEVICE void attn_softmax_turn(attn_softmax &x, float (&s)[N], float scale) {
     ATTN_EACH (i, 0, N) {
         const int h = i / 2 % 2;
@@ -87,17 +86,17 @@ ATTN_DEVICE void attn_softmax_turn(attn_softmax &x, float (&s)[N], float scale) 
         else
             s[i] = s[i] * scale - x.base[h];
         s[i] = attn_exp2(s[i]);
-        if (SUM)
-            x.sum[h] += s[i];
+        x.sum[h] += s[i];
     }
 }
 
-template <bool SUM, int N>
+// Turns scores into weights, and adds them up.
+template <int N>
 ATTN_DEVICE void attn_softmax_weights(attn_softmax &x, float (&s)[N], float scale) {
     if (x.far)
-        attn_softmax_turn<true, SUM>(x, s, scale);
+        attn_softmax_turn<true>(x, s, scale);
     else
-        attn_softmax_turn<false, SUM>(x, s, scale);
+        attn_softmax_turn<false>(x, s, scale);
 }
 
 #endif

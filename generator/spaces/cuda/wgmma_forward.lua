@@ -16,25 +16,23 @@ return family {
   end,
 
   params = {
-    { "CONSUMERS", { 2, 1, 3, 4 }, "computing warpgroups of a block, of 64 query rows each" },
+    { "CONSUMERS", { 2, 1, 3 }, "computing warpgroups of a block, of 64 query rows each" },
     { "BLOCKS_PER_SM", { 1, 2, 3 }, "blocks of a multiprocessor" },
     { "BLOCK_N", { 32, 48, 64, 80, 96, 112, 128, 144, 160, 176 }, "keys of a tile" },
-    { "STAGES", { 2, 1 }, "buffers of K, and of V" },
+    { "STAGES", { 2, 3 }, "buffers of K, and of V" },
     { "Q_BUFFERS", { 1, 2 }, "buffers of Q" },
     { "Q_REGISTERS", { true, false }, "Q in registers, or in shared memory" },
     { "PINGPONG", { true, false }, "consumers take turns at issuing their products" },
     { "LAZY", { 8, 0 }, "rescale O only when a row's maximum has risen by 2^LAZY (0: always)" },
     { "INTEGER_MAX", { true, false }, "maxima are of the scores' bits, three at a time" },
-    { "SUMS", { "added", "product" }, "sums of weights are added, or a column of ones in V" },
     { "SCHEDULE", { "static", "atomic" }, "blocks take tiles by turns, or from a counter" },
     { "ORDER", { "longest_first", "row" }, "the last tiles of all heads first, or head by head" },
-    { "LAST", { 1, 4 }, "sections that the last one is as large as, at least" },
     { "SECTION", { 0, 4, 8, 16, 32 }, "MiB of K and V whose heads share the cache; 0: all heads" },
   },
 
   core = {
-    CONSUMERS = { 2, 1, 3 }, BLOCK_N = { 64, 80, 112, 128 }, STAGES = { 2 }, Q_BUFFERS = { 1 },
-    LAZY = { 8 }, INTEGER_MAX = { true }, SUMS = { "added" }, SECTION = { 0, 8, 32 }, LAST = { 1 },
+    BLOCK_N = { 64, 80, 128 }, STAGES = { 2 }, Q_BUFFERS = { 1, 2 }, LAZY = { 8 },
+    INTEGER_MAX = { true }, SECTION = { 0, 8, 32 },
   },
 
   derive = function(c, p)
@@ -42,22 +40,22 @@ return family {
     c.BF16 = p.dtype == "bf16"
     c.MASKED, c.WINDOW = p.mask ~= "none", p.mask == "window"
     c.LSE = p.lse
-    -- A thread begins with these, and ptxas has no more for any one instruction (C7602). A consumer
-    -- then gets what the producer gives up; who asked for more than that would wait for ever.
+    -- A thread begins with these, and ptxas has no more for any one instruction (C7602). Consumers
+    -- then get what the producer gives up; who asked for more than that would wait for ever.
     c.ENTRY_REGISTERS = floor_div(65536, 1024 * (c.CONSUMERS + 1) * c.BLOCKS_PER_SM) * 8
-    local left = (c.CONSUMERS + 1) * c.ENTRY_REGISTERS - 24
-    c.REGISTERS = math.min(240, floor_div(left, 8 * c.CONSUMERS) * 8)
+    local all = (c.CONSUMERS + 1) * c.ENTRY_REGISTERS
+    c.REGISTERS = math.min(232, floor_div(all - 24, 8 * c.CONSUMERS) * 8)
+    c.PRODUCER_REGISTERS = math.min(40, all - c.CONSUMERS * c.REGISTERS)
     c.PRODUCT_REGISTERS = 30 + math.max(floor_div(p.head_dim_v, 2), floor_div(c.BLOCK_N, 2))
     local chunks, v_chunks = ceil_div(p.head_dim, 64), ceil_div(p.head_dim_v, 64)
-    local ones = c.SUMS == "product" and 8 or 0 -- columns of V that are 1
     -- scores, their 16-bit copy, and outputs, in registers of a thread
-    c.TILE_REGISTERS = floor_div(3 * c.BLOCK_N, 4) + floor_div(p.head_dim_v + ones, 2)
+    c.TILE_REGISTERS = floor_div(3 * c.BLOCK_N, 4) + floor_div(p.head_dim_v, 2)
     local q, o = c.Q_BUFFERS * 64 * c.CONSUMERS * 128 * chunks, 64 * c.CONSUMERS * 128 * v_chunks
     local kv = c.STAGES * c.BLOCK_N * 128 * (chunks + v_chunks)
     -- O has its own room where there is enough for all blocks, else it is staged where Q was.
     local room = floor_div(233472, c.BLOCKS_PER_SM) - 1024
     if room > 232448 then room = 232448 end
-    local rest = 128 + 32 * c.Q_BUFFERS + 16 * ones * c.BLOCK_N
+    local rest = 128 + 32 * c.Q_BUFFERS
     c.OVERLAY = q + kv + o + rest > room
     c.SMEM = q + kv + (c.OVERLAY and 0 or o) + rest
     c.FITS = c.SMEM <= room and (not c.OVERLAY or v_chunks <= chunks)
@@ -65,23 +63,19 @@ return family {
   end,
 
   require = {
-    { "the blocks' registers fit a multiprocessor", { "CONSUMERS", "BLOCKS_PER_SM" },
-      function(c) return (c.CONSUMERS + 1) * c.BLOCKS_PER_SM <= 8 end },
+    { "several blocks of a multiprocessor have one consumer each", { "CONSUMERS", "BLOCKS_PER_SM" },
+      function(c) return c.CONSUMERS == 1 or c.BLOCKS_PER_SM == 1 end },
     { "one product fits the registers a block is given at its start",
       { "CONSUMERS", "BLOCKS_PER_SM", "BLOCK_N" },
       function(c) return c.PRODUCT_REGISTERS <= c.ENTRY_REGISTERS end },
     { "tiles fit in shared memory",
-      { "CONSUMERS", "BLOCKS_PER_SM", "BLOCK_N", "STAGES", "Q_BUFFERS", "SUMS" },
+      { "CONSUMERS", "BLOCKS_PER_SM", "BLOCK_N", "STAGES", "Q_BUFFERS" },
       function(c) return c.FITS end },
     { "scores and outputs fit the registers",
-      { "CONSUMERS", "BLOCKS_PER_SM", "BLOCK_N", "STAGES", "Q_BUFFERS", "Q_REGISTERS", "SUMS" },
+      { "CONSUMERS", "BLOCKS_PER_SM", "BLOCK_N", "STAGES", "Q_BUFFERS", "Q_REGISTERS" },
       function(c) return c.TILE_REGISTERS + c.Q_FRAGMENTS <= c.REGISTERS - 28 end },
-    { "the column of ones is behind one chunk of V, and its sums are rounded", { "SUMS" },
-      function(c, p) return c.SUMS == "added" or (p.head_dim_v == 64 and not p.lse) end },
     { "head by head there are no sections", { "ORDER", "SECTION" },
       function(c) return c.ORDER ~= "row" or c.SECTION == 0 end },
-    { "without sections there is no last one", { "SECTION", "LAST" },
-      function(c) return c.SECTION > 0 or c.LAST == 1 end },
     { "taking turns needs two consumers", { "CONSUMERS", "PINGPONG" },
       function(c) return c.CONSUMERS > 1 or not c.PINGPONG end },
   },
@@ -105,18 +99,22 @@ return family {
 
   -- What was fastest on an H200 (tests/peers/performance.md). Few jobs: one consumer a block, two
   -- blocks a multiprocessor. Long rows: three consumers, since more rows share what is read of K
-  -- and V; their tiles of keys are small where O is wide.
+  -- and V; their tiles of keys are small where O is wide. Short masked rows: the heads at work fit
+  -- the cache, else every tile of queries reads K and V from memory.
   defaults = function(p, dev)
     local d = math.max(p.head_dim, p.head_dim_v)
     local masked, narrow = p.mask ~= "none", d <= 64
     local jobs = p.batch * p.heads_q * ceil_div(p.seq_q, 128)
-    local few, long = jobs <= dev.sms, p.seq_q >= (masked and 8192 or 2048)
+    local few, long = jobs <= dev.sms, p.seq_q >= (masked and 8192 or 4096)
     local c = {
       CONSUMERS = 2, BLOCKS_PER_SM = 1, BLOCK_N = d > 128 and 64 or 128, STAGES = 2, Q_BUFFERS = 1,
-      Q_REGISTERS = d <= 128, PINGPONG = true, LAZY = 8, INTEGER_MAX = true, SUMS = "added",
-      SCHEDULE = "static", ORDER = masked and "longest_first" or "row", SECTION = 0, LAST = 1,
+      Q_REGISTERS = d <= 128, PINGPONG = true, LAZY = 8, INTEGER_MAX = true,
+      SCHEDULE = "static", ORDER = "row", SECTION = 0,
     }
-    if masked and jobs > 4 * dev.sms then c.SCHEDULE = "atomic" end
+    if masked then
+      c.SCHEDULE, c.ORDER = jobs > 4 * dev.sms and "atomic" or "static", "longest_first"
+      c.SECTION = long and 0 or p.seq_q > 2048 and 32 or 8
+    end
     if d <= 128 and few then
       c.CONSUMERS, c.BLOCKS_PER_SM, c.BLOCK_N, c.PINGPONG = 1, 2, 64, false
     elseif narrow or (d <= 128 and long) then
