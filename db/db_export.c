@@ -25,7 +25,7 @@ static void write_record(attn_sql *q, const attn_text_kind *kind, int fields, at
 }
 
 static attn_status write_kind(attn_db *db, const attn_text_kind *kind, const attn_db_filter *filter,
-                              int fields, attn_str *out, attn_error *err) {
+                              int fields, attn_str *out, int *records, attn_error *err) {
     attn_str query = ATTN_STR_INIT;
     attn_db_filter_sql(filter, &query);
     attn_str_append(&query, kind->select);
@@ -35,7 +35,7 @@ static attn_status write_kind(attn_db *db, const attn_text_kind *kind, const att
     }
     attn_sql q = attn_sql_prepare(db, attn_str_text(&query));
     attn_db_filter_bind(filter, &q);
-    while (attn_sql_next(&q))
+    for (; attn_sql_next(&q); ++*records)
         write_record(&q, kind, fields, out);
     attn_str_free(&query);
     return attn_sql_end(&q, err);
@@ -43,10 +43,12 @@ static attn_status write_kind(attn_db *db, const attn_text_kind *kind, const att
 
 static attn_status write_all(attn_db *db, const attn_db_filter *filter, bool samples, attn_str *out,
                              attn_error *err) {
+    int records = 0;
     attn_str_append(out, ATTN_TEXT_FIRST_LINE "\n");
     for (int kind = 0; kind < ATTN_TEXT_KINDS; kind++)
         ATTN_TRY(write_kind(db, &attn_text_kinds[kind], filter,
-                            samples ? ATTN_TEXT_FIELDS : TRIAL_SAMPLES, out, err));
+                            samples ? ATTN_TEXT_FIELDS : TRIAL_SAMPLES, out, &records, err));
+    attn_str_append_f(out, "\n" ATTN_TEXT_END "%d\n", records);
     return out->failed ? attn_fail_nomem(err) : ATTN_OK;
 }
 

@@ -5,6 +5,7 @@
 #include "db_internal.h"
 
 #include <sqlite3.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -66,9 +67,29 @@ static attn_status start_record(attn_text_record *r, char *line, int number, att
                      near ? "; did you mean '" : "", near ? near : "", near ? " NAME'?" : "");
 }
 
+/* What has been read. */
+struct progress {
+    attn_text_record record; /* of which more lines may follow */
+    int records;
+    bool ended;
+};
+
+/* "end N": as many records as there were. */
+static attn_status read_end(struct progress *p, const char *count, attn_error *err) {
+    char want[16];
+    snprintf(want, sizeof want, "%d", p->records);
+    if (strcmp(count, want) != 0)
+        return attn_fail(err, ATTN_ERR_INVALID,
+                         "incomplete: the end counts %.20s records, but there are %s", count, want);
+    p->record.kind = NULL;
+    p->ended = true;
+    return ATTN_OK;
+}
+
 /* One line, which it may change. Errors of a record are of its first line. */
-static attn_status read_line(attn_db *db, attn_text_record *r, char *line, int number, int *at,
+static attn_status read_line(attn_db *db, struct progress *p, char *line, int number, int *at,
                              attn_error *err) {
+    attn_text_record *r = &p->record;
     *at = number;
     if (number == 1)
         return strcmp(line, ATTN_TEXT_FIRST_LINE) == 0
@@ -77,30 +98,36 @@ static attn_status read_line(attn_db *db, attn_text_record *r, char *line, int n
                                ATTN_TEXT_FIRST_LINE);
     if (*line == '\0' || *line == '#')
         return ATTN_OK;
+    if (p->ended)
+        return attn_fail(err, ATTN_ERR_INVALID, "'%.60s' stands behind the end", line);
     if (*line == ' ')
         return add_field(r, line, err);
     *at = r->line;
     ATTN_TRY(attn_text_put(db, r, err));
     *at = number;
+    if (strncmp(line, ATTN_TEXT_END, strlen(ATTN_TEXT_END)) == 0)
+        return read_end(p, line + strlen(ATTN_TEXT_END), err);
+    p->records++;
     return start_record(r, line, number, err);
 }
 
 static attn_status read_text(attn_db *db, char *text, int *at, attn_error *err) {
-    attn_text_record r = {0};
+    struct progress p = {.records = 0};
     attn_status status = ATTN_OK;
     int number = 0;
     for (char *line = text; status == ATTN_OK && line;) {
         char *next = strchr(line, '\n');
         if (next)
             *next++ = '\0';
-        status = read_line(db, &r, line, ++number, at, err);
+        status = read_line(db, &p, line, ++number, at, err);
         line = next;
     }
-    if (status == ATTN_OK) {
-        *at = r.line;
-        status = attn_text_put(db, &r, err);
-    }
-    free_record(&r);
+    if (status == ATTN_OK && !p.ended)
+        status = attn_fail(err, ATTN_ERR_INVALID,
+                           "cut off: the last line of an export is 'end' and the number of its "
+                           "records (%d here); export it again",
+                           p.records);
+    free_record(&p.record);
     return status;
 }
 

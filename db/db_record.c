@@ -1,6 +1,7 @@
 /* db_record.c: a record of the text form becomes a row. */
 #include "db_internal.h"
 
+#include <errno.h>
 #include <sqlite3.h>
 #include <stdlib.h>
 #include <string.h>
@@ -51,8 +52,17 @@ static attn_status put_problem(attn_db *db, const attn_text_record *r, attn_erro
     return attn_db_put_problem(db, &problem, &row, err);
 }
 
+static attn_status read_abi(const char *text, int64_t *abi, attn_error *err) {
+    char *end;
+    errno = 0;
+    *abi = strtoll(text, &end, 10);
+    if (errno || *end || *text < '0' || *text > '9')
+        return attn_fail(err, ATTN_ERR_INVALID, "abi '%.40s' is not a whole number", text);
+    return ATTN_OK;
+}
+
 static attn_status put_variant(attn_db *db, const attn_text_record *r, attn_error *err) {
-    int64_t row;
+    int64_t row, abi;
     attn_hash source_hash;
     attn_launch launch;
     attn_variant v = {.family = r->values[VARIANT_FAMILY].data,
@@ -64,7 +74,7 @@ static attn_status put_variant(attn_db *db, const attn_text_record *r, attn_erro
     ATTN_TRY(read_hash("variant", attn_str_text(&r->name), &v.hash, err));
     ATTN_TRY(read_hash("source_hash", value(r, VARIANT_SOURCE_HASH), &source_hash, err));
     ATTN_TRY(attn_launch_parse(v.launch, &launch, err));
-    int64_t abi = strtoll(value(r, VARIANT_ABI), NULL, 10);
+    ATTN_TRY(read_abi(value(r, VARIANT_ABI), &abi, err));
     return attn_db_put_variant(db, &v, source_hash, abi, &row, err);
 }
 
@@ -137,6 +147,17 @@ static attn_status insert_trial(attn_db *db, const attn_text_record *r, const in
     return attn_sql_run(&q, err);
 }
 
+static attn_status check_words(const char *outcome, const char *mode, attn_error *err) {
+    attn_outcome known;
+    if (!attn_outcome_parse(outcome, &known))
+        return attn_fail(err, ATTN_ERR_INVALID, "'%.40s' is no outcome of a trial", outcome);
+    if (known == ATTN_OUTCOME_RUNNING)
+        return attn_fail(err, ATTN_ERR_INVALID, "a running trial cannot be imported");
+    if (strcmp(mode, "cold") != 0 && strcmp(mode, "hot") != 0)
+        return attn_fail(err, ATTN_ERR_INVALID, "mode '%.40s' is neither cold nor hot", mode);
+    return ATTN_OK;
+}
+
 static attn_status put_trial(attn_db *db, const attn_text_record *r, attn_error *err) {
     attn_hash id, build, device;
     attn_problem problem;
@@ -152,8 +173,7 @@ static attn_status put_trial(attn_db *db, const attn_text_record *r, attn_error 
                        value(r, TRIAL_DEVICE), &rows[1], err));
     ATTN_TRY(named_row(db, "build", "SELECT id FROM build WHERE hash = ?", build,
                        value(r, TRIAL_BUILD), &rows[2], err));
-    if (strcmp(value(r, TRIAL_OUTCOME), "running") == 0)
-        return attn_fail(err, ATTN_ERR_INVALID, "a running trial cannot be imported");
+    ATTN_TRY(check_words(value(r, TRIAL_OUTCOME), value(r, TRIAL_MODE), err));
     ATTN_TRY(insert_trial(db, r, rows, err));
     for (int i = TRIAL_SAMPLES; i < ATTN_TEXT_FIELDS; i++)
         if (r->present[i])
@@ -177,6 +197,7 @@ attn_status attn_text_put(attn_db *db, const attn_text_record *r, attn_error *er
                              r->kind->fields[i]);
     attn_status status = PUT[r->kind - attn_text_kinds](db, r, err);
     if (status == ATTN_ERR_DB && (db->code & 0xff) == SQLITE_CONSTRAINT)
-        return attn_fail(err, ATTN_ERR_INVALID, "%s", sqlite3_errmsg(db->sql));
+        return attn_fail(err, ATTN_ERR_INVALID, "the %s breaks a rule of the database: %s",
+                         r->kind->name, sqlite3_errmsg(db->sql));
     return status;
 }

@@ -6,20 +6,21 @@
  *       problem fwd:f32:b1:h4:s1024:d64
  *       median_ns 123456.0
  *
+ *     end 1
+ *
  * A record is a line "KIND NAME" and fields "  KEY VALUE" of which the value is the rest of the
  * line; a value of several lines repeats its key; an absent field is NULL. Lines that begin with #
  * and empty lines are for readers. A record stands behind those it names. Records and fields come
- * in a fixed order, so that two exports differ only where the results do. */
+ * in a fixed order, so that two exports differ only where the results do. The last line is "end"
+ * and the number of records, so that a text that was cut off is known. */
 #ifndef ATTN_DB_TEXT_H
 #define ATTN_DB_TEXT_H
 
 #include "core/str.h"
 #include "db.h"
 
-#include "core/str.h"
-#include "db.h"
-
 #define ATTN_TEXT_FIRST_LINE "attntune results 1"
+#define ATTN_TEXT_END "end "
 
 typedef enum attn_text_kind_id {
     ATTN_TEXT_DEVICE,
@@ -48,6 +49,7 @@ enum {
     TRIAL_DEVICE,
     TRIAL_BUILD,
     TRIAL_PLAIN, /* from here on: columns of `trial`, as they are */
+    TRIAL_MODE = TRIAL_PLAIN + 1,
     TRIAL_OUTCOME = TRIAL_PLAIN + 3,
     TRIAL_SAMPLES = TRIAL_PLAIN + 19, /* from here on: one for each phase, numbers in order */
     ATTN_TEXT_FIELDS = TRIAL_SAMPLES + 3

@@ -1,4 +1,5 @@
 /* launch_text.c: the text form of launch records (launch.h), read and written from one table. */
+#include <errno.h>
 #include <inttypes.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -162,8 +163,9 @@ static attn_status read_value(const struct key *key, const char *text, void *row
         value = NO_LIMIT;
     } else {
         char *end;
+        errno = 0;
         value = strtoll(text, &end, 10);
-        if (end == text || *end || value < key->min || value > key->max)
+        if (errno || end == text || *end || value < key->min || value > key->max)
             return attn_fail(err, ATTN_ERR_INVALID,
                              "%s=%s is not a number from %" PRId64 " to %" PRId64, key->name, text,
                              key->min, key->max);
@@ -223,7 +225,11 @@ static attn_status read_line(const char *at, attn_launch *launch, attn_error *er
             continue;
         if (!next_word(&at, word, sizeof word))
             return attn_fail(err, ATTN_ERR_INVALID, "%s has no value", SCALARS[i].name);
-        return read_value(&SCALARS[i], word, launch, err);
+        ATTN_TRY(read_value(&SCALARS[i], word, launch, err));
+        if (next_word(&at, word, sizeof word))
+            return attn_fail(err, ATTN_ERR_INVALID, "%s has one value, and '%s' follows it",
+                             SCALARS[i].name, word);
+        return ATTN_OK;
     }
     for (size_t i = 0; i < LINE_KINDS; i++) {
         const struct line *line = &LINES[i];

@@ -21,7 +21,7 @@ try attntune bench fwd:f32:b1:h1:s64:d64 --device cpu
 unset ATTNTUNE_DB
 mkdir -m 700 safe
 cd safe || exit
-printf 'attntune results 1\n' >empty.txt
+printf 'attntune results 1\nend 0\n' >empty.txt
 try attntune db import --db new.db empty.txt
 try attntune db check --db new.db
 try attntune db best --db new.db
@@ -31,6 +31,8 @@ try attntune db prune --db new.db --dry-run
 try attntune db merge --db other.db new.db
 printf 'attntune results 1\nnonsense\n' >bad.txt
 try attntune db import --db new.db bad.txt
+printf 'attntune results 1\nproblem fwd:f32:b1:h1:s64:d64\n' >cut.txt
+try attntune db import --db new.db cut.txt
 head -c 8192 /dev/zero | tr '\0' 'x' >garbage.db
 try attntune db list --db garbage.db
 chmod 666 new.db

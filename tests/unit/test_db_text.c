@@ -204,11 +204,21 @@ static void test_faults(void) {
         {"  median_ns ", "  median_nz ", "no field 'median_nz'; did you mean 'median_ns'?"},
         {"  median_ns ", "median_ns ", "begins no record"},
         {"  median_ns ", "   median_ns ", "has no field ''"},
-        {"  outcome ok", "  outcome okay", "CHECK constraint failed"},
+        {"  outcome ok", "  outcome okay", "'okay' is no outcome"},
         {"  outcome ok", "  outcome running", "a running trial cannot be imported"},
         {"  threads 2", "  threads two", "cannot store TEXT value in INTEGER column"},
         {"  threads 2\n", "", "the trial has no threads"},
-        {"  mode cold", "  mode warm", "CHECK constraint failed"},
+        {"  mode cold", "  mode warm", "mode 'warm' is neither cold nor hot"},
+        {"  rank 1\n", "  rank 0\n", "the trial breaks a rule of the database"},
+        {"  abi 1\n", "  abi 9223372036854775808\n", "is not a whole number"},
+        {"  abi 1\n", "  abi 1 x\n", "abi '1 x' is not a whole number"},
+        {"  abi 1\n", "  abi -1\n", "abi '-1' is not a whole number"},
+        {"  launch step", "  launch zero_bytes 0 x\n  launch step",
+         "zero_bytes has one value, and 'x' follows it"},
+        {"\nend 12\n", "\nend 13\n", "the end counts 13 records, but there are 12"},
+        {"\nend 12\n", "\nend 12 \n", "the end counts 12 "},
+        {"\nend 12\n", "\nend 12\n\nend 12\n", "'end 12' stands behind the end"},
+        {"\nend 12\n", "\n", "cut off: the last line of an export is 'end'"},
         {"  race 200.0 ", "  race 200.0 x", "cannot store TEXT value in REAL column"},
         {"problem fwd:f32:b1:h1:s128:d64", "problem fwd:f32:b1:h1:s128:d65",
          "no problem fwd:f32:b1:h1:s128:d64 stands before this"},
@@ -228,8 +238,9 @@ static void test_faults(void) {
                           &err),
              err.line);
     char *text = export(db, true);
-    CHECK_OK(attn_db_import(empty, "attntune results 1\n\n# nothing\n", "f.txt", &counts, &err),
-             err.line);
+    CHECK_OK(
+        attn_db_import(empty, "attntune results 1\n\n# nothing\nend 0\n", "f.txt", &counts, &err),
+        err.line);
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         CHECK_CASE("%s", rows[i].to);
         const char *at = strstr(text, rows[i].from);
@@ -252,6 +263,13 @@ static void test_faults(void) {
                          &n, &err),
              err.line);
     CHECK_EQ_INT(n, 0);
+    for (size_t size = strlen(text) - 2; size > 100; size -= 7) { /* wherever it is cut off */
+        char kept = text[size];
+        text[size] = '\0';
+        CHECK_STATUS(attn_db_import(empty, text, "f.txt", &counts, &err), ATTN_ERR_INVALID,
+                     err.line);
+        text[size] = kept;
+    }
     CHECK_STATUS(attn_db_import(empty, "", "f.txt", &counts, &err), ATTN_ERR_INVALID, err.line);
     CHECK_OK(attn_db_import(empty, text, "f.txt", &counts, &err), err.line);
     CHECK_EQ_INT(counts.added, 3);
