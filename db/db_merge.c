@@ -9,6 +9,7 @@
 #include <sqlite3.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 
 /* Trials of both whose decision over there is to hold here: found before any rank is set. */
@@ -98,6 +99,31 @@ static attn_status merge_attached(attn_db *db, attn_db_counts *counts, attn_erro
     return attn_db_finish(db, attn_db_merge_other(db, counts, err), err);
 }
 
+/* What is merged, so that a table or column that is not there is told of the file that lacks it. */
+static const char source_columns[] =
+    "SELECT hash, backend, name, arch, identity, info FROM device LIMIT 0;"
+    "SELECT identity FROM toolchain LIMIT 0;"
+    "SELECT hash, text, class FROM problem LIMIT 0;"
+    "SELECT hash, family, config, class, language, launch, options, source_hash, abi FROM variant "
+    "LIMIT 0;"
+    "SELECT id, hash, variant_id, toolchain_id, target, registers, spills, smem, binary_hash, "
+    "binary FROM build LIMIT 0;"
+    "SELECT id, uid, host, boot_id, pid_space, pid, started, begun, seen, ended, version, command "
+    "FROM session LIMIT 0;"
+    "SELECT id, build_id, problem_id, device_id, session_id, environment, threads, mode, outcome, "
+    "error, begun, ended, median_ns, final_ns, band, default_ns, searched_s, exhausted, rank, "
+    "throttled, clock_mhz, power_w, temperature_c, error_max FROM trial LIMIT 0;"
+    "SELECT trial_id, phase, n, ns FROM sample LIMIT 0";
+
+/* A fault that merging would find in the source, and blame on the database it writes. */
+static attn_status check_source(attn_db *other, attn_error *err) {
+    ATTN_TRY(attn_db_exec(other, source_columns, err));
+    attn_sql q = attn_sql_prepare(other, "PRAGMA quick_check(1)");
+    bool sound = attn_sql_next(&q) && strcmp(attn_sql_text(&q), "ok") == 0;
+    ATTN_TRY(attn_sql_end(&q, err));
+    return sound ? ATTN_OK : attn_db_fail(other, SQLITE_CORRUPT, err);
+}
+
 /* Opening it first finds out whether it is ours, safe, and how it can be read. */
 static attn_status attach(attn_db *db, const char *path, attn_error *err) {
     attn_db *other;
@@ -106,16 +132,18 @@ static attn_status attach(attn_db *db, const char *path, attn_error *err) {
     char *uri = attn_db_uri(other->path, other->immutable ? "immutable=1" : "mode=ro");
     bool same = stat(other->path, &a) == 0 && stat(db->path, &b) == 0 && a.st_dev == b.st_dev &&
                 a.st_ino == b.st_ino;
+    attn_status status =
+        !uri   ? attn_fail_nomem(err)
+        : same ? attn_fail(err, ATTN_ERR_INVALID, "database %s: cannot be merged into itself", path)
+               : check_source(other, err);
     attn_db_close(other);
-    if (same) {
+    if (status != ATTN_OK) {
         free(uri);
-        return attn_fail(err, ATTN_ERR_INVALID, "database %s: cannot be merged into itself", path);
+        return status;
     }
-    if (!uri)
-        return attn_fail_nomem(err);
     attn_sql q = attn_sql_prepare(db, "ATTACH ? AS other");
     attn_sql_bind_text(&q, uri);
-    attn_status status = attn_sql_run(&q, err);
+    status = attn_sql_run(&q, err);
     free(uri);
     return status;
 }

@@ -1,4 +1,7 @@
 /* test_db_text.c: export, import and merge. */
+#include <fcntl.h>
+#include <unistd.h>
+
 #include "db_fixture.h"
 
 #include "db_internal.h"
@@ -162,6 +165,29 @@ static void test_merge(void) {
 }
 
 /* A copy of the file has seen the end of a trial that is `lost` here. */
+/* What is wrong with the source is told of the source. */
+static void test_merge_of_a_broken_one(void) {
+    attn_db *good = make("good.db", 80), *lacking = make("lacking.db", 85);
+    attn_db_counts counts;
+    attn_str page = ATTN_STR_INIT;
+    CHECK_OK(attn_db_exec(lacking, "DROP TABLE sample", &err), err.line);
+    attn_db_close(lacking);
+    CHECK_STATUS(attn_db_merge(good, fixture_path("lacking.db"), &counts, &err), ATTN_ERR_DB, "");
+    CHECK_HAS(err.line, "lacking.db: no such table: sample");
+    attn_db_close(make("damaged.db", 90));
+    while (page.size < 4096)
+        attn_str_append(&page, "damage ");
+    int fd = open(fixture_path("damaged.db"), O_WRONLY);
+    for (int i = 1; i < 30; i++)
+        CHECK_EQ_INT(pwrite(fd, attn_str_text(&page), 4096, (off_t)i * 4096), 4096);
+    close(fd);
+    CHECK_STATUS(attn_db_merge(good, fixture_path("damaged.db"), &counts, &err), ATTN_ERR_DB, "");
+    CHECK_HAS(err.line, "damaged.db: damaged");
+    CHECK_OK(attn_db_merge(good, fixture_path("mb.db"), &counts, &err), err.line);
+    attn_str_free(&page);
+    attn_db_close(good);
+}
+
 static void test_merge_of_a_copy(void) {
     attn_db *a = make("live.db", 50), *b;
     attn_db_counts counts;
@@ -285,6 +311,7 @@ int main(void) {
     test_ranks();
     test_merge();
     test_merge_of_a_copy();
+    test_merge_of_a_broken_one();
     test_faults();
     fixture_end();
     return check_done();
