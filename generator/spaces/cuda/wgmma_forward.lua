@@ -98,7 +98,8 @@ return family {
   end,
 
   -- What was fastest on an H200 (tests/peers/performance.md). Few jobs: one consumer a block, two
-  -- blocks a multiprocessor. Long rows: three consumers, since more rows share what is read of K
+  -- blocks a multiprocessor; three where rows are short and narrow, so that one's beginning and end
+  -- are hidden by the others. Long rows: three consumers, since more rows share what is read of K
   -- and V; their tiles of keys are small where O is wide. Short masked rows: the heads at work fit
   -- the cache, else every tile of queries reads K and V from memory.
   defaults = function(p, dev)
@@ -115,8 +116,8 @@ return family {
       c.SCHEDULE, c.ORDER = jobs > 4 * dev.sms and "atomic" or "static", "longest_first"
       c.SECTION = long and 0 or p.seq_q > 2048 and 32 or 8
     end
-    if d <= 128 and few then
-      c.CONSUMERS, c.BLOCKS_PER_SM, c.BLOCK_N, c.PINGPONG = 1, 2, 64, false
+    if d <= 128 and (few or (narrow and p.seq_q <= 1024)) then
+      c.CONSUMERS, c.BLOCKS_PER_SM, c.BLOCK_N, c.PINGPONG = 1, few and 2 or 3, 64, false
     elseif narrow or (d <= 128 and long) then
       c.CONSUMERS, c.Q_REGISTERS, c.PINGPONG = 3, false, not narrow
       if not narrow then c.BLOCK_N = 80 end
