@@ -165,12 +165,14 @@ static attn_status explain(attn_job *job, attn_error *err) {
         attn_str_append(&text, "interrupted before any variant was measured");
     else if (s->tried == 0 && attn_job_missing(job))
         attn_str_append(&text, attn_job_missing(job));
+    else if (s->outcome[ATTN_OUTCOME_OK] > 0)
+        attn_str_append(&text, "the budget ended before a winner was chosen");
     else if (s->tried == 0)
         attn_str_append(&text, "the budget ended before any variant was measured");
     else
         attn_str_append_f(&text, "none of the %zu variants tried passed:", s->tried);
     for (size_t i = 0; i <= ATTN_OUTCOME_LOST; i++)
-        if (s->outcome[i] > 0)
+        if (s->outcome[i] > 0 && s->outcome[ATTN_OUTCOME_OK] == 0)
             attn_str_append_f(&text, " %zu %s", s->outcome[i], attn_outcome_name((attn_outcome)i));
     s->status = ATTN_ERR_NO_KERNEL;
     s->reason = attn_str_take(&text);
@@ -251,7 +253,9 @@ attn_status attn_job_run(attn_lane *lane, const attn_problem *problem, const att
     free(job->passed);
     free(job->round_ns);
     free(job->lost);
-    free(job->rival);
+    free(job->stored.family);
+    free(job->stored.config);
+    free(job->before);
     free(job);
     return status;
 }

@@ -64,6 +64,17 @@ typedef struct attn_passed {
     bool out; /* failed when it was looked at again */
 } attn_passed;
 
+/* The winner that the database has: for families as they are, with the toolchain of now. */
+typedef struct attn_stored {
+    char *family; /* NULL: there is none */
+    char *config;
+    size_t point; /* ATTN_SEARCH_END: the present search has none such */
+    bool rival;   /* of another family than the only one that this run is about */
+    double ns;    /* of its final rounds, or of its race */
+    double band;  /* 1: there were no final rounds */
+    double default_ns;
+} attn_stored;
+
 typedef struct attn_toolchain attn_toolchain;
 
 typedef struct attn_points {
@@ -114,9 +125,10 @@ typedef struct attn_job {
     size_t finalist_count;
     double *round_ns; /* [rounds][finalist_count] */
     int32_t rounds;
-    bool decided_before; /* by an earlier run, from rounds */
-    char *rival;         /* the winner's family, if this run is about another one; NULL: none */
-    double rival_ns;     /* what its final rounds said, then */
+
+    attn_stored stored;
+    uint8_t
+        *before; /* [points] 1 + the outcome that an earlier run has left; 0: none; may be NULL */
 
     int64_t begin_ns, search_end_ns, end_ns; /* INT64_MAX: no limit */
     int64_t next_progress_ns;
@@ -159,8 +171,13 @@ size_t attn_job_point(const attn_job *job, const attn_db_row *row);
 
 /*-*** job_resume.c **********************************************/
 
-/* Looks at what earlier runs have left. *done: the summary is filled in, there is nothing to do. */
+/* Looks at what earlier runs have left: the points tried, which count as such from the beginning,
+ * and the winner. *done: there is nothing to do, the winner is in the summary. This is the one
+ * place that decides so. */
 attn_status attn_job_resume(attn_job *job, bool *done, attn_error *err);
+
+/* The stored winner, if there is one, is the summary's. */
+attn_status attn_job_keep_stored(attn_job *job, attn_error *err);
 
 /*-*** job_candidate.c *******************************************/
 

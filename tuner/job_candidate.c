@@ -256,6 +256,20 @@ static attn_status remember(attn_job *job, const attn_candidate *c, attn_error *
     return ATTN_OK;
 }
 
+/* A point counts once, as what it has come to last. */
+static void count(attn_job *job, const attn_candidate *c) {
+    attn_tune_summary *s = job->summary;
+    uint8_t *before = job->before ? &job->before[c->point] : NULL;
+    if (before && *before) {
+        s->tried--;
+        s->outcome[*before - 1]--;
+    }
+    if (before)
+        *before = (uint8_t)(c->result.outcome + 1);
+    s->tried++;
+    s->outcome[c->result.outcome]++;
+}
+
 /* Tells everybody but the database what came of it. */
 static attn_status tell(attn_job *job, const attn_candidate *c, bool repeated, attn_error *err) {
     const attn_tune_events *events = &job->options->events;
@@ -263,8 +277,7 @@ static attn_status tell(attn_job *job, const attn_candidate *c, bool repeated, a
                                    c->variant.config,  &c->result,   repeated};
     bool ok = c->result.outcome == ATTN_OUTCOME_OK;
     bool timed = ok && c->result.median_ns >= 0;
-    job->summary->tried++;
-    job->summary->outcome[c->result.outcome]++;
+    count(job, c);
     attn_search_tell(job->search, c->point, timed ? c->result.median_ns : INFINITY);
     if (timed && !(job->best_ns <= c->result.median_ns))
         job->best_ns = c->result.median_ns;

@@ -201,10 +201,12 @@ static attn_status rank(attn_job *job, struct ranked *ranked, attn_error *err) {
     return ATTN_OK;
 }
 
-/* Time spent on the problem, all runs together. What was reserved for finals and not needed counts
- * as spent, or the same command would find something left to do. */
+/* Time spent on the problem, all runs of all families together. What was reserved for finals and
+ * not needed counts as spent, or the same command would find something left to do. */
 static double seconds_spent(const attn_job *job) {
     int64_t until = attn_now_ns();
+    if (job->options->family)
+        return job->seconds_before;
     if (!job->signal && job->end_ns != INT64_MAX && job->end_ns > until)
         until = job->end_ns;
     return job->seconds_before + (double)(until - job->begin_ns) * 1e-9;
@@ -212,7 +214,8 @@ static double seconds_spent(const attn_job *job) {
 
 static attn_status record(attn_job *job, const struct ranked *ranked, size_t count,
                           double default_ns, attn_error *err) {
-    const attn_search_extent extent = {seconds_spent(job), attn_job_complete(job)};
+    const attn_search_extent extent = {seconds_spent(job),
+                                       !job->options->family && attn_job_complete(job)};
     attn_finalist finalist[ATTN_FINALISTS + ATTN_SEARCH_FAMILIES] = {0};
     double *column = calloc(count * (size_t)job->rounds + 1, sizeof *column);
     if (!column)
@@ -262,6 +265,17 @@ static attn_status stand_in(attn_job *job, attn_error *err) {
     return ATTN_OK;
 }
 
+/* The time of the default of the winner's family: in the same rounds or, without any, of its race.
+ */
+static double default_time(const attn_job *job, const struct ranked *ranked, bool measured) {
+    size_t point = attn_job_default(job, ranked[0].passed->point);
+    const attn_passed *first = passed_of(job, point);
+    for (size_t i = 0; i < job->finalist_count; i++)
+        if (ranked[i].passed->point == point)
+            return ranked[i].ns;
+    return first && !first->out && !measured ? first->ns : NAN;
+}
+
 static attn_status summarise(attn_job *job, const struct ranked *winner, double default_ns,
                              attn_error *err) {
     attn_tune_summary *s = job->summary;
@@ -280,44 +294,65 @@ static attn_status summarise(attn_job *job, const struct ranked *winner, double 
     return ATTN_OK;
 }
 
-/* The winner of a family that this run is not about was in no round with ours: times of different
- * moments again, so it stays unless it is clearly slower. */
-static bool rival_stays(const attn_job *job, double ns) {
+/* Has the stored winner been in rounds with ours? If not, times of different moments are all there
+ * is, and it stays unless it is clearly slower, or has failed since. */
+static bool stored_stays(const attn_job *job, bool measured, double ns) {
+    const attn_stored *stored = &job->stored;
+    const attn_passed *passed = passed_of(job, stored->point);
+    return stored->family && (stored->rival || !measured) && stored->ns <= KEEP * ns &&
+           !(passed && passed->out);
+}
+
+/* What the table does not say of the decision. */
+static attn_status say_decision(attn_job *job, const struct ranked *ours, bool measured, bool stays,
+                                attn_error *err) {
+    const attn_stored *stored = &job->stored;
     char problem[ATTN_PROBLEM_TEXT];
     attn_str text = ATTN_STR_INIT;
-    if (!job->rival || job->rival_ns > KEEP * ns)
-        return false;
     (void)attn_problem_print(job->problem, problem, sizeof problem);
-    attn_str_append_f(&text,
-                      "%s: %s stays the winner, with %.4g ms; --again without --family measures "
-                      "both in the same rounds",
-                      problem, job->rival, job->rival_ns * 1e-6);
-    attn_job_note(job, attn_str_text(&text));
+    if (stays)
+        attn_str_append_f(&text, "%s: %s stays the winner, with %.4g ms; ", problem, stored->family,
+                          stored->ns * 1e-6);
+    if (stays && stored->rival)
+        attn_str_append_f(&text,
+                          "the best of %s has %.4g ms; --again without --family measures both in "
+                          "the same rounds",
+                          ours->name, ours->ns * 1e-6);
+    else if (stays)
+        attn_str_append(&text, "this run ended before final rounds");
+    else if (!measured)
+        attn_str_append_f(&text,
+                          "%s: the winner is provisional: the run ended before final rounds; the "
+                          "same command goes on",
+                          problem);
+    if (text.size)
+        attn_job_note(job, attn_str_text(&text));
+    bool failed = text.failed;
     attn_str_free(&text);
-    return true;
+    return failed ? attn_fail_nomem(err) : ATTN_OK;
 }
 
 attn_status attn_job_decide(attn_job *job, attn_error *err) {
     struct ranked ranked[ATTN_FINALISTS + ATTN_SEARCH_FAMILIES] = {0};
-    bool measured = job->rounds > 0;
+    bool measured = job->rounds > 0, stays = true;
     double default_ns = NAN;
     if (!measured)
         ATTN_TRY(stand_in(job, err));
-    if (job->rounds == 0)
-        return ATTN_OK; /* nothing has passed */
+    if (job->rounds == 0) /* nothing has passed in this run */
+        return job->stored.rival ? ATTN_OK : attn_job_keep_stored(job, err);
     attn_status status = rank(job, ranked, err);
-    size_t family = status == ATTN_OK ? job->space.point[ranked[0].passed->point].family : 0;
-    for (size_t i = 0; status == ATTN_OK && i < job->finalist_count; i++) {
-        if (ranked[i].is_default && job->space.point[ranked[i].passed->point].family == family)
-            default_ns = ranked[i].ns;
-        if (!measured)
-            ranked[i].band = 1;
+    if (status == ATTN_OK) {
+        default_ns = default_time(job, ranked, measured);
+        stays = stored_stays(job, measured, ranked[0].ns);
+        status = say_decision(job, &ranked[0], measured, stays, err);
     }
-    if (status == ATTN_OK && job->options->db && (measured || !job->decided_before) &&
-        !rival_stays(job, ranked[0].ns))
+    for (size_t i = 0; !measured && i < job->finalist_count; i++)
+        ranked[i].band = 1;
+    if (status == ATTN_OK && job->options->db && !stays)
         status = record(job, ranked, job->finalist_count, default_ns, err);
     if (status == ATTN_OK)
-        status = summarise(job, &ranked[0], default_ns, err);
+        status =
+            stays ? attn_job_keep_stored(job, err) : summarise(job, &ranked[0], default_ns, err);
     for (size_t i = 0; i < job->finalist_count; i++)
         free(ranked[i].name);
     return status;

@@ -57,19 +57,31 @@ static bool all_families_tried(const attn_job *job, const attn_db_rows *rows) {
     return true;
 }
 
-static attn_status take_winner(attn_job *job, const attn_db_row *row, attn_error *err) {
+attn_status attn_job_keep_stored(attn_job *job, attn_error *err) {
     attn_tune_summary *s = job->summary;
-    s->resumed = true;
-    s->complete = row->extent.exhausted;
-    s->ns = row->final_ns;
-    s->band = row->band;
-    s->default_ns = row->default_ns;
-    s->is_default = row->final_ns == row->default_ns;
-    s->family = strdup(row->variant.family);
-    s->config = strdup(row->variant.config);
-    s->candidates = job->space.count;
-    job->best_ns = row->final_ns;
+    const attn_stored *stored = &job->stored;
+    if (!stored->family)
+        return ATTN_OK;
+    s->status = ATTN_OK;
+    s->ns = stored->ns;
+    s->band = stored->band;
+    s->default_ns = stored->default_ns;
+    s->is_default = stored->ns == stored->default_ns;
+    s->family = strdup(stored->family);
+    s->config = strdup(stored->config);
     return s->family && s->config ? ATTN_OK : attn_fail_nomem(err);
+}
+
+static attn_status remember_winner(attn_job *job, const attn_db_row *row, attn_error *err) {
+    job->stored = (attn_stored){.family = strdup(row->variant.family),
+                                .config = strdup(row->variant.config),
+                                .point = attn_job_point(job, row),
+                                .rival = !source_is_current(job, row),
+                                .ns = row->final_ns,
+                                .band = row->band,
+                                .default_ns = row->default_ns};
+    job->seconds_before = row->extent.seconds;
+    return job->stored.family && job->stored.config ? ATTN_OK : attn_fail_nomem(err);
 }
 
 /* It only waited for a worker when its session died: not even tried. */
@@ -79,22 +91,21 @@ static bool is_unbegun(const attn_db_row *row) {
 
 /* Of the candidates that a search would have now, each once (a lost trial is retried; an earlier
  * run may have searched more than the core). */
-static attn_status count_outcomes(attn_job *job, const attn_db_rows *rows, attn_error *err) {
-    bool *counted = calloc(job->space.count + 1, sizeof *counted);
-    if (!counted)
+static attn_status remember_tried(attn_job *job, const attn_db_rows *rows, attn_error *err) {
+    job->before = calloc(job->space.count + 1, sizeof *job->before);
+    if (!job->before)
         return attn_fail_nomem(err);
     for (size_t i = 0; i < rows->count; i++) {
         const attn_db_row *row = &rows->row[i];
         if (!is_ours(job, row) || !source_is_current(job, row) || is_unbegun(row))
             continue;
         size_t point = attn_job_point(job, row);
-        if (point == ATTN_SEARCH_END || counted[point])
+        if (point == ATTN_SEARCH_END || job->before[point] || !is_of_now(job, row))
             continue;
-        counted[point] = true;
+        job->before[point] = (uint8_t)(row->result.outcome + 1);
         job->summary->tried++;
         job->summary->outcome[row->result.outcome]++;
     }
-    free(counted);
     return ATTN_OK;
 }
 
@@ -108,6 +119,45 @@ static attn_status remember_lost(attn_job *job, const attn_db_rows *rows, attn_e
     return ATTN_OK;
 }
 
+/* Has every point of this search an end, but for those that the problem's shape rules out? What an
+ * earlier search called its end does not tell: it may have been about less. */
+static attn_status was_completed(attn_job *job, bool *completed, attn_error *err) {
+    *completed = true;
+    for (size_t i = 0; *completed && i < job->space.count; i++) {
+        attn_candidate *c;
+        if (job->before[i])
+            continue;
+        attn_status status = attn_candidate_make(job, i, &c, err);
+        if (status == ATTN_OK)
+            ATTN_TRY(attn_candidate_drop(job, c, err));
+        else if (status != ATTN_ERR_NOT_FOUND)
+            return status;
+        *completed = status == ATTN_ERR_NOT_FOUND && job->unbuildable == 0;
+    }
+    return ATTN_OK;
+}
+
+/* Nothing is left to do if the search has come to its end, or had its time: a run of one family is
+ * no search of all, and takes no account of their time. */
+static attn_status decide_done(attn_job *job, const attn_db_rows *rows, bool *done,
+                               attn_error *err) {
+    const attn_tune_options *o = job->options;
+    bool completed;
+    *done = false;
+    if (o->again || !job->stored.family || job->stored.rival || !(job->stored.band < 1))
+        return ATTN_OK;
+    ATTN_TRY(was_completed(job, &completed, err));
+    bool had_time = !o->family && job->seconds_before >= ENOUGH * job->share_s;
+    *done = completed || (had_time && all_families_tried(job, rows));
+    if (!*done)
+        return ATTN_OK;
+    job->summary->resumed = true;
+    job->summary->complete = completed;
+    job->summary->candidates = job->space.count;
+    job->best_ns = job->stored.ns;
+    return attn_job_keep_stored(job, err);
+}
+
 attn_status attn_job_resume(attn_job *job, bool *done, attn_error *err) {
     const attn_tune_options *o = job->options;
     const attn_db_filter filter = {
@@ -118,28 +168,16 @@ attn_status attn_job_resume(attn_job *job, bool *done, attn_error *err) {
         return ATTN_OK;
     ATTN_TRY(attn_db_find(o->db, &filter, &rows, err));
     attn_status status = remember_lost(job, &rows, err);
-    for (size_t i = 0; status == ATTN_OK && i < rows.count; i++) {
+    if (status == ATTN_OK)
+        status = remember_tried(job, &rows, err);
+    for (size_t i = 0; status == ATTN_OK && i < rows.count && !job->stored.family; i++) {
         const attn_db_row *row = &rows.row[i];
-        if (row->rank != 1 || !is_of_now(job, row) || !(row->band < 1))
-            continue;
-        if (is_rival(job, row)) {
-            job->rival_ns = row->final_ns;
-            job->rival = strdup(row->variant.family);
-            status = job->rival ? ATTN_OK : attn_fail_nomem(err);
-        }
-        if (!source_is_current(job, row))
-            continue;
-        job->decided_before = true;
-        job->seconds_before = row->extent.seconds;
-        bool enough = row->extent.exhausted || row->extent.seconds >= ENOUGH * job->share_s;
-        if (o->again || !enough || !all_families_tried(job, &rows))
-            continue;
-        *done = true;
-        status = take_winner(job, row, err);
-        if (status == ATTN_OK)
-            status = count_outcomes(job, &rows, err);
-        break;
+        if (row->rank == 1 && is_of_now(job, row) &&
+            (source_is_current(job, row) || is_rival(job, row)))
+            status = remember_winner(job, row, err);
     }
+    if (status == ATTN_OK)
+        status = decide_done(job, &rows, done, err);
     attn_db_rows_free(&rows);
     return status;
 }

@@ -110,7 +110,7 @@ typedef struct attn_tune_summary {
     bool resumed;       /* nothing was left to do: the winner is an earlier run's */
     bool complete;      /* the search came to its end; false: the budget did */
 
-    char *family; /* the winner, NULL if there is none */
+    char *family; /* the winner, as it is stored; NULL if there is none */
     char *config;
     bool is_default;   /* the default stayed: nothing beat it outside the noise band */
     double ns;         /* of the winner: the final rounds' median */
@@ -138,8 +138,9 @@ typedef struct attn_tune_result {
  * case; free it with attn_tune_result_free.
  *
  * Running the same command again resumes: trials that have an end are not repeated, and a problem
- * whose search was complete, or that has been given the budget before, and whose winner is fresh
- * (same sources, toolchain, environment, threads, mode) is only reported, unless `again`. */
+ * whose search was complete, or that has been given the budget before (by runs of all families),
+ * and whose winner is fresh (same sources, toolchain, environment, threads, mode) is only reported,
+ * unless `again`. */
 attn_status attn_tune_run(const attn_tune_options *options, attn_tune_result *result,
                           attn_error *err);
 void attn_tune_result_free(attn_tune_result *result);

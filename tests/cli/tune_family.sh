@@ -1,5 +1,6 @@
 # A run of one family takes the winner's place only where its best is clearly faster than the winner
-# of another family, and says so where it is not: both were not in the same rounds.
+# of another family, and says so where it is not (both were not in the same rounds): what is printed as
+# the winner is what is stored.
 . "$TESTS/cli/family.sh"
 also() { # also NAME COST: a family like tiny with one variant
     sed -e "s/tiny/$1/g" -e "s/300, 200, 100, 400/$2/" -e "s/COST = 300/COST = $2/" -e '/BUG.*what goes/s/"none".*crash"/"none"/' \
