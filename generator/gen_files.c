@@ -3,10 +3,12 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "core/embed.h"
 #include "core/str.h"
@@ -127,9 +129,18 @@ static attn_status add_root(attn_files *files, const char *root, attn_error *err
     static const char *const entries[] = {"spaces", "templates", "include",
                                           "shapes", "lua",       "devices.lua"};
     struct stat info;
-    if (stat(root, &info) != 0 || !S_ISDIR(info.st_mode))
+    int fd = open(root, O_RDONLY | O_DIRECTORY | O_CLOEXEC), found = 0;
+    if (fd < 0)
         return attn_fail(err, ATTN_ERR_NOT_FOUND,
                          "ATTNTUNE_PATH (or --path) names '%s', which is no folder", root);
+    for (size_t i = 0; i < sizeof entries / sizeof entries[0]; i++)
+        found += fstatat(fd, entries[i], &info, 0) == 0;
+    close(fd);
+    if (!found)
+        return attn_fail(err, ATTN_ERR_NOT_FOUND,
+                         "ATTNTUNE_PATH (or --path) names '%s', in which there is no spaces, "
+                         "templates, include, shapes, lua or devices.lua",
+                         root);
     for (size_t i = 0; i < sizeof entries / sizeof entries[0]; i++)
         ATTN_TRY(add_entry(files, root, entries[i], 1, err));
     return ATTN_OK;

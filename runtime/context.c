@@ -65,17 +65,26 @@ static attn_status copy_options(attn_context *ctx, const attn_options *options, 
     return status;
 }
 
-/* Tells whether a database can be used; one that cannot is a warning, not a failure. */
-static void try_database(attn_context *ctx, char **path, attn_db_mode mode) {
+/* Was it asked for, by the option or the environment? */
+static bool is_named(const char *option, const char *variable) {
+    const char *value = getenv(variable);
+    return (option && *option) || (value && *value);
+}
+
+/* Tells whether a database can be used; one that cannot is a warning, not a failure. One that is
+ * not there may come: it is looked for again with each class. */
+static void try_database(attn_context *ctx, char **path, attn_db_mode mode, bool named) {
     attn_error err = ATTN_ERROR_INIT;
     attn_db *db = NULL;
     if (!*path)
         return;
     attn_status status = attn_db_open(*path, mode, &db, &err);
     attn_db_close(db);
-    if (status == ATTN_OK || status == ATTN_ERR_NOT_FOUND)
-        return; /* one that is not there may come: it is looked for again with each class */
+    if (status == ATTN_OK || (status == ATTN_ERR_NOT_FOUND && !named))
+        return;
     attn_warn(ctx, &err);
+    if (status == ATTN_ERR_NOT_FOUND)
+        return;
     free(*path);
     *path = NULL;
 }
@@ -87,8 +96,9 @@ static void find_databases(attn_context *ctx) {
     if (attn_db_system_path(ctx->options.system_db, &ctx->system_path, &err) != ATTN_OK &&
         err.status != ATTN_ERR_NOT_FOUND)
         attn_warn(ctx, &err);
-    try_database(ctx, &ctx->system_path, ATTN_DB_SYSTEM);
-    try_database(ctx, &ctx->user_path, ATTN_DB_READ);
+    try_database(ctx, &ctx->system_path, ATTN_DB_SYSTEM,
+                 is_named(ctx->options.system_db, "ATTNTUNE_SYSTEM_DB"));
+    try_database(ctx, &ctx->user_path, ATTN_DB_READ, is_named(ctx->options.db_path, "ATTNTUNE_DB"));
 }
 
 static attn_status open_device(attn_context *ctx, const attn_backend *backend, int32_t ordinal,
@@ -132,9 +142,20 @@ static attn_status open_devices(attn_context *ctx, attn_error *err) {
     return ATTN_OK;
 }
 
+/* Folders that were named are looked at now, so that what is wrong with them is told; without any,
+ * the generator is opened when a class needs it. */
+static void find_families(attn_context *ctx) {
+    attn_error err = ATTN_ERROR_INIT;
+    attn_gen *gen;
+    if (is_named(ctx->options.family_path, "ATTNTUNE_PATH") &&
+        attn_context_gen(ctx, &gen, &err) != ATTN_OK)
+        attn_warn(ctx, &err);
+}
+
 static attn_status open_context(attn_context *ctx, const attn_options *options, attn_error *err) {
     ATTN_TRY(copy_options(ctx, options, err));
     find_databases(ctx);
+    find_families(ctx);
     const char *record = getenv("ATTNTUNE_RECORD");
     if (record && *record) {
         attn_error problem = ATTN_ERROR_INIT;

@@ -84,7 +84,8 @@ int attn_cli_gen(attn_cli *cli) {
     else
         path = getenv("ATTNTUNE_PATH");
     attn_status status = attn_gen_open(path && path[0] ? path : NULL, &cli->gen, &err);
-    return attn_failure(status, &err);
+    return status == ATTN_ERR_NOT_FOUND && cli->args.path ? attn_misuse("%s", err.line)
+                                                          : attn_failure(status, &err);
 }
 
 int attn_cli_family(attn_cli *cli, const char *name, attn_family_info *info) {

@@ -71,6 +71,10 @@ int attn_cli_target(attn_cli *cli, const char *backend, attn_device_info *info) 
  * not be yet. */
 static int say_absent(const attn_cli *cli, const char *path, bool *absent) {
     const char *named = getenv("ATTNTUNE_DB");
+    if (access(path, F_OK) == 0 && (cli->args.db || (named && *named))) {
+        attn_say("database %s: empty; `attntune tune` and `attntune db import` fill it", path);
+        return ATTN_EXIT_FOUND;
+    }
     if (cli->args.db)
         return attn_misuse("there is no file %s", cli->args.db);
     if (named && *named)
@@ -103,9 +107,10 @@ int attn_cli_system(attn_cli *cli) {
     attn_status status = attn_db_system_path(cli->args.system_db, &path, &err);
     if (status == ATTN_OK)
         status = attn_db_open(path, ATTN_DB_SYSTEM, &cli->system, &err);
+    bool there = path && access(path, F_OK) == 0;
     free(path);
     if (cli->args.system_db)
-        return status == ATTN_ERR_NOT_FOUND
+        return status == ATTN_ERR_NOT_FOUND && !there
                    ? attn_misuse("there is no file %s", cli->args.system_db)
                    : attn_failure(status, &err);
     if (status != ATTN_OK && status != ATTN_ERR_NOT_FOUND)

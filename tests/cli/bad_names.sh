@@ -23,6 +23,9 @@ try attntune bench $problem --device gpu
 try attntune verify $problem --device cpu:1
 try attntune devices --device nothing
 try attntune tune $problem --path /none/such
+mkdir -p my/spaces/cpu
+try attntune tune $problem --path my/spaces
+try env ATTNTUNE_PATH=my/spaces attntune space
 try attntune db list --db none.db
 try attntune db prune --db none.db
 try attntune db import /dev/zero

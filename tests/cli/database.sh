@@ -10,6 +10,10 @@ try attntune db export
 try attntune db check
 try attntune db bundle -o bundle.db
 ls bundle.db* 2>/dev/null
+echo "--- named, but empty"
+: >zero.db
+try attntune db best --db zero.db
+try attntune db best --system-db zero.db
 echo "--- named, but not there"
 try attntune db best --db none.db
 export ATTNTUNE_DB=none.db

@@ -146,6 +146,11 @@ static void test_options(void) {
     CHECK_STATUS(attn_open(&options, &ctx), ATTN_ERR_INVALID, attn_last_error(NULL));
     options.effort = ATTN_CACHED;
     CHECK_OK(attn_open(&options, &ctx), attn_last_error(NULL)); /* no database: goes on without */
+    CHECK_HAS(attn_last_error(ctx), "database /nowhere/x.db: ");
+    attn_close(ctx);
+    options.family_path = "/nowhere";
+    CHECK_OK(attn_open(&options, &ctx), attn_last_error(NULL));
+    CHECK_HAS(attn_last_error(ctx), "names '/nowhere', which is no folder");
     attn_close(ctx);
     attn_close(NULL);
     attn_plan_destroy(NULL);

@@ -203,9 +203,10 @@ typedef struct attn_options {
 #define ATTN_OPTIONS_INIT                                                                          \
     { sizeof(attn_options), NULL, NULL, NULL, NULL, ATTN_ESTIMATE, 0.0, 0 }
 
-/* Opens the databases and finds the devices. A database that is missing or cannot be used is not
- * an error: the context goes on with what is left, and attn_last_error() says what was wrong.
- * options may be NULL. *context is NULL unless ATTN_OK is returned. */
+/* Opens the databases and finds the devices. A database that cannot be used, or a file or folder
+ * that was named (option or environment) and is missing, is not an error: the context goes on with
+ * what is left, and attn_last_error() says what was wrong. options may be NULL. *context is NULL
+ * unless ATTN_OK is returned. */
 ATTN_API attn_status attn_open(const attn_options *options, attn_context **context);
 
 /* No call on the context, and no plan made from it, may be running or used afterwards. */
