@@ -1,5 +1,9 @@
 -- cuda/simt_tiled_forward: float32 attention by multiply-adds alone, for sm_80 and up.
 
+local function block_rows(c)
+  return c.WARPS * floor_div(32, c.LANES) * c.ROWS
+end
+
 -- Floats of shared memory: Q, then K and V, then what the warps hand over. Rows of Q and K are an
 -- odd number of 16-byte pieces apart, so that eight consecutive rows lie in different banks; rows
 -- of weights an odd number of LANES.
@@ -9,8 +13,7 @@ local function floats(c, p)
   local pitch_v = round_up(p.head_dim_v, 4 * c.LANES)
   local keys = floor_div(c.KEYS, c.PARTS)
   local pitch_p = c.LANES * (keys % 2 == 0 and keys + 1 or keys)
-  local rows = c.WARPS * floor_div(32, c.LANES) * c.ROWS
-  local total = rows * (pitch + pitch_p) + c.STAGES * c.LANES * c.KEYS * (pitch + pitch_v)
+  local total = block_rows(c) * (pitch + pitch_p) + c.STAGES * c.LANES * c.KEYS * (pitch + pitch_v)
   return total, pitch, pitch_v, pitch_p
 end
 
@@ -71,19 +74,22 @@ return family {
   },
 
   launch = function(c)
-    local rows = c.WARPS * floor_div(32, c.LANES) * c.ROWS
-    return { { rows = rows, grid = "tiles", threads = 32 * c.WARPS, smem = c.SMEM } }
+    return { { rows = block_rows(c), grid = "tiles", threads = 32 * c.WARPS, smem = c.SMEM } }
   end,
 
-  -- The largest block that fits: rows of a thread, keys of a thread, warps.
+  -- The largest block that fits and leaves work for half of the multiprocessors, else the smallest:
+  -- rows of a thread, keys of a thread, warps.
   defaults = function(p, dev)
-    local wide = p.head_dim_v > 64
+    local wide, best = p.head_dim_v > 64, nil
     for _, size in ipairs { { 8, 8, 8 }, { 8, 4, 8 }, { 8, 4, 4 }, { 4, 4, 4 }, { 4, 2, 2 } } do
       local c = {
         WARPS = size[3], LANES = wide and 16 or 8, ROWS = size[1], KEYS = size[2], STAGES = 1,
         PARTS = math.min(size[2], 4), UNROLL = 1, ORDER = "longest_first", MIN_BLOCKS = 1,
       }
-      if 4 * floats(c, p) <= dev.smem_optin and registers(c, p) <= 220 then return c end
+      local tiles = p.batch * p.heads_q * ceil_div(p.seq_q, block_rows(c))
+      if 4 * floats(c, p) <= dev.smem_optin and registers(c, p) <= 220 then best = c end
+      if best and 2 * tiles >= dev.sms then break end
     end
+    return best
   end,
 }
