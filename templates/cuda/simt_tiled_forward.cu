@@ -18,9 +18,10 @@ constexpr int ROWS = $(ROWS);     // query rows of a thread
 constexpr int KEYS = $(KEYS);     // keys of a thread
 constexpr int STAGES = $(STAGES); // buffers of K and V
 constexpr int PARTS = $(PARTS);   // the weights change hands in so many parts
-constexpr bool IN_ROW = $(ORDER == "row"); // query tiles as they come, or the longest first
-constexpr bool ALIGNED = $(ALIGNED);       // rows begin at multiples of 16 bytes
-constexpr bool MASKED = $(MASKED);         // there is a mask
+constexpr bool IN_ROW = $(ORDER == "row");        // query tiles of a head: as they come, or
+constexpr bool SECTIONS = $(ORDER == "sections"); // longest first: of some heads, or of all
+constexpr bool ALIGNED = $(ALIGNED);              // rows begin at multiples of 16 bytes
+constexpr bool MASKED = $(MASKED);                // there is a mask
 constexpr bool LSE = $(LSE);
 
 constexpr int THREADS = 32 * WARPS;
@@ -313,11 +314,22 @@ ATTN_DEVICE void store(const attn_forward_args &a, state &st, int first_row, flo
     }
 }
 
+// Heads whose K and V stay in the cache together: whole groups, 32 MB.
+ATTN_DEVICE int section(const attn_forward_args &a) {
+    const attn_i64 bytes = 4 * (attn_i64)(D + DV) * max(a.seq_kv, 1);
+    return a.group * (int)max((attn_i64)1, (32 << 20) / bytes);
+}
+
 extern "C" __global__ void __launch_bounds__(THREADS, $(MIN_BLOCKS))
     $(KERNEL)(const __grid_constant__ attn_forward_args a) {
     const int heads = a.batch * a.heads_q, index = blockIdx.x;
-    const int tile = IN_ROW ? index % a.tiles : a.tiles - 1 - index / heads;
-    const int head = IN_ROW ? index / a.tiles : index % heads;
+    int tile = index % a.tiles, head = index / a.tiles;
+    if constexpr (!IN_ROW) {
+        const int first = SECTIONS ? head / section(a) * section(a) : 0;
+        const int count = SECTIONS ? min(section(a), heads - first) : heads;
+        tile = a.tiles - 1 - (index - first * a.tiles) / count;
+        head = first + (index - first * a.tiles) % count;
+    }
     const int b = head / a.heads_q, h = head % a.heads_q, kv = h / a.group;
     const int first_row = tile * BLOCK_M, last_row = min(first_row + BLOCK_M, a.seq_q) - 1;
 
