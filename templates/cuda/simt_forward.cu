@@ -94,7 +94,8 @@ ATTN_DEVICE void score(const row &r, const keys &at, int j, int end, float logit
     }
 #pragma unroll
     for (int u = 0; u < KEYS; u++) {
-        const float whole = row_sum(sum[u]) * r.scale;
+        // Never as part of an FMA: both passes must find the same logit.
+        const float whole = __fmul_rn(row_sum(sum[u]), r.scale);
         logit[u] = j + u < end ? whole : -attn_infinity();
     }
 }

@@ -78,6 +78,10 @@ struct state {
     float max[ROWS], sum[ROWS]; // of a row; the sum is of this lane's keys alone
 };
 
+ATTN_DEVICE float4 load_four(const float *from) {
+    return *(const float4 *)from;
+}
+
 ATTN_DEVICE void multiply_add(float4 a, float4 b, float &sum) {
     sum = fmaf(a.x, b.x, sum);
     sum = fmaf(a.y, b.y, sum);
@@ -85,10 +89,15 @@ ATTN_DEVICE void multiply_add(float4 a, float4 b, float &sum) {
     sum = fmaf(a.w, b.w, sum);
 }
 
-// S = Q K^T. This thread's keys are lane_n() + LANES * j.
+// S = Q K^T. This thread's keys are lane_n() + LANES * j. The operands of the next four columns
+// are on their way as soon as the last row has used these.
 ATTN_DEVICE void score(float s[ROWS][KEYS], const float *k) {
     const float *q = shared + (threadIdx.x / 32 * WARP_ROWS + lane_m()) * PITCH;
     k += lane_n() * PITCH;
+    float4 a = load_four(q), b[KEYS];
+#pragma unroll
+    for (int j = 0; j < KEYS; j++)
+        b[j] = load_four(k + LANES * j * PITCH);
 #pragma unroll
     for (int i = 0; i < ROWS; i++)
 #pragma unroll
@@ -96,16 +105,18 @@ ATTN_DEVICE void score(float s[ROWS][KEYS], const float *k) {
             s[i][j] = 0.0f;
 #pragma unroll $(UNROLL)
     for (int d = 0; d < DK; d += 4) {
-        float4 b[KEYS];
-#pragma unroll
-        for (int j = 0; j < KEYS; j++)
-            b[j] = *(const float4 *)(k + LANES * j * PITCH + d);
+        const int next = d + 4 < DK ? d + 4 : 0;
 #pragma unroll
         for (int i = 0; i < ROWS; i++) {
-            const float4 a = *(const float4 *)(q + LANES_M * i * PITCH + d);
+            const float4 row = a;
+            const bool last = i + 1 == ROWS;
+            a = load_four(q + (last ? next : LANES_M * (i + 1) * PITCH + d));
 #pragma unroll
-            for (int j = 0; j < KEYS; j++)
-                multiply_add(a, b[j], s[i][j]);
+            for (int j = 0; j < KEYS; j++) {
+                multiply_add(row, b[j], s[i][j]);
+                if (last)
+                    b[j] = load_four(k + LANES * j * PITCH + next);
+            }
         }
     }
 }
@@ -153,19 +164,16 @@ ATTN_DEVICE void soften(state &st, float s[ROWS][KEYS]) {
     }
 }
 
-// O += P V for one key, whose weights are p[i].
-ATTN_DEVICE void add_key(state &st, const float p[ROWS], const float *v) {
-#pragma unroll
-    for (int c = 0; c < OUT; c += 4) {
-        const float4 b = *(const float4 *)(v + LANES * c);
-#pragma unroll
-        for (int i = 0; i < ROWS; i++) {
-            st.o[i][c] = fmaf(p[i], b.x, st.o[i][c]);
-            st.o[i][c + 1] = fmaf(p[i], b.y, st.o[i][c + 1]);
-            st.o[i][c + 2] = fmaf(p[i], b.z, st.o[i][c + 2]);
-            st.o[i][c + 3] = fmaf(p[i], b.w, st.o[i][c + 3]);
-        }
-    }
+// One of four, by a number that the compiler knows.
+ATTN_DEVICE float element(const float4 &x, int e) {
+    return e == 0 ? x.x : e == 1 ? x.y : e == 2 ? x.z : x.w;
+}
+
+ATTN_DEVICE void add_four(float *o, float weight, float4 v) {
+    o[0] = fmaf(weight, v.x, o[0]);
+    o[1] = fmaf(weight, v.y, o[1]);
+    o[2] = fmaf(weight, v.z, o[2]);
+    o[3] = fmaf(weight, v.w, o[3]);
 }
 
 // The weights of one part of the keys to where the whole warp can read them.
@@ -180,25 +188,41 @@ ATTN_DEVICE void hand_over(const float s[ROWS][KEYS], float *p, int part) {
     __syncwarp();
 }
 
+// O += P V for the keys of one part, whose weights are in p and values in v. Operands are loaded
+// ahead as in `score`.
+ATTN_DEVICE void add_part(state &st, const float *p, const float *v) {
+    float4 weight[ROWS], value[OUT / 4];
+#pragma unroll
+    for (int i = 0; i < ROWS; i++)
+        weight[i] = load_four(p + LANES_M * i * PITCH_P);
+#pragma unroll
+    for (int c = 0; c < OUT / 4; c++)
+        value[c] = load_four(v + 4 * LANES * c);
+#pragma unroll $(UNROLL)
+    for (int key = 0; key < PART_KEYS; key += 4) {
+        const int next = key + 4 < PART_KEYS ? key + 4 : 0;
+#pragma unroll
+        for (int e = 0; e < 4; e++)
+#pragma unroll
+            for (int c = 0; c < OUT / 4; c++) {
+                const float4 four = value[c];
+                value[c] = load_four(v + (e < 3 ? key + e + 1 : next) * PITCH_V + 4 * LANES * c);
+#pragma unroll
+                for (int i = 0; i < ROWS; i++) {
+                    add_four(&st.o[i][4 * c], element(weight[i], e), four);
+                    if (e == 3 && c + 1 == OUT / 4)
+                        weight[i] = load_four(p + LANES_M * i * PITCH_P + next);
+                }
+            }
+    }
+}
+
 ATTN_DEVICE void weigh(state &st, const float s[ROWS][KEYS], const float *v) {
     float *p = p_buffer();
-    const float *p_row = p + lane_m() * PITCH_P;
-    v += 4 * lane_n();
 #pragma unroll
     for (int part = 0; part < PARTS; part++) {
         hand_over(s, p, part);
-#pragma unroll $(UNROLL)
-        for (int key = 0; key < PART_KEYS; key += 4) {
-            float a[4][ROWS];
-#pragma unroll
-            for (int i = 0; i < ROWS; i++) {
-                const float4 four = *(const float4 *)(p_row + LANES_M * i * PITCH_P + key);
-                a[0][i] = four.x, a[1][i] = four.y, a[2][i] = four.z, a[3][i] = four.w;
-            }
-#pragma unroll
-            for (int e = 0; e < 4; e++)
-                add_key(st, a[e], v + (part * PART_KEYS + key + e) * PITCH_V);
-        }
+        add_part(st, p + lane_m() * PITCH_P, v + part * PART_KEYS * PITCH_V + 4 * lane_n());
     }
 }
 
@@ -229,7 +253,7 @@ ATTN_DEVICE void attend(const job &w, state &st, float s[ROWS][KEYS], int n) {
     for (int i = 0; i < ROWS; i++)
 #pragma unroll
         for (int j = 0; j < KEYS; j++)
-            s[i][j] *= w.scale;
+            s[i][j] = __fmul_rn(s[i][j], w.scale); // the maximum of these is subtracted from them
     if (!sees_all(w, n))
         mask(w, s, n * BLOCK_N);
     soften(st, s);

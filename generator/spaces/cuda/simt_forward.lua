@@ -10,7 +10,7 @@
 --   v4.5  loads of four floats         VECTOR=4
 --   v4.6  two keys at once             KEYS=2
 --   v5    tiles of K and V             TILE=32
---   v6    better tiles                 WARPS=16 TILE=64
+--   v6    better tiles                 WARPS=16 KEYS=4 TILE=64
 
 -- Floats of a row that one thread holds.
 local function held(c, p)
