@@ -34,6 +34,8 @@ typedef struct attn_cli {
     attn_problem *problem;
     const char **meant; /* the backend that each problem is meant for, by name; NULL: all */
     size_t problems;
+    size_t *seen; /* problems by hash: 1 + the number of one, 0: free */
+    size_t seen_size;
     int stop_fd; /* -1: signals end the program at once */
 } attn_cli;
 
@@ -94,6 +96,9 @@ int attn_cli_problems(attn_cli *cli, const char *const *words, size_t count);
 
 /* Is problem number i meant for that device? */
 bool attn_cli_meant(const attn_cli *cli, size_t i, const attn_device_info *device);
+
+/* Is there a problem that is meant for one of the devices? If not, it says so. */
+int attn_cli_any_meant(const attn_cli *cli);
 
 /* cli->problem of a shape file of the generator: "shapes/quick.txt". */
 int attn_cli_shapes(attn_cli *cli, const char *name);

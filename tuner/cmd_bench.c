@@ -346,6 +346,7 @@ int attn_cmd_bench(attn_cli *cli) {
     ATTN_STEP(attn_cli_only_family(cli));
     ATTN_STEP(attn_cli_stop(cli));
     ATTN_STEP(attn_cli_devices(cli));
+    ATTN_STEP(attn_cli_any_meant(cli));
     ATTN_STEP(check_configs(cli));
     ATTN_STEP(attn_cli_db(cli, ATTN_DB_READ, &absent));
     ATTN_STEP(attn_cli_system(cli));

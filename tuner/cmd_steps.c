@@ -136,21 +136,67 @@ bool attn_cli_meant(const attn_cli *cli, size_t i, const attn_device_info *devic
     return !cli->meant[i] || strcmp(cli->meant[i], device->backend) == 0;
 }
 
-static int add_problem(attn_cli *cli, const attn_problem *problem, const char *meant) {
-    for (size_t i = 0; i < cli->problems; i++)
-        if (attn_hash_equal(attn_problem_hash(problem), attn_problem_hash(&cli->problem[i])) &&
+int attn_cli_any_meant(const attn_cli *cli) {
+    for (size_t d = 0; d < cli->devices; d++)
+        for (size_t p = 0; p < cli->problems; p++)
+            if (attn_cli_meant(cli, p, &cli->device[d]))
+                return ATTN_EXIT_OK;
+    if (cli->args.words == 0)
+        attn_say("no default problem is meant for the devices here: name one");
+    else
+        attn_say("no problem is meant for the devices here: each is in a section of a file, such "
+                 "as [cuda], for others");
+    return ATTN_EXIT_FOUND;
+}
+
+/* Is the problem there already, for all or for the same backend? *slot is where it belongs if not.
+ */
+static bool is_there(const attn_cli *cli, const attn_problem *problem, const char *meant,
+                     size_t *slot) {
+    attn_hash hash = attn_problem_hash(problem);
+    size_t at = (size_t)hash.lo & (cli->seen_size - 1);
+    for (; cli->seen[at]; at = (at + 1) & (cli->seen_size - 1)) {
+        size_t i = cli->seen[at] - 1;
+        if (attn_hash_equal(hash, attn_problem_hash(&cli->problem[i])) &&
             (!cli->meant[i] || cli->meant[i] == meant))
-            return ATTN_EXIT_OK;
-    attn_problem *more = realloc(cli->problem, (cli->problems + 1) * sizeof *more);
-    if (more)
-        cli->problem = more;
-    const char **more_meant = realloc(cli->meant, (cli->problems + 1) * sizeof *more_meant);
-    if (more_meant)
-        cli->meant = more_meant;
-    if (!more || !more_meant)
+            return true;
+    }
+    *slot = at;
+    return false;
+}
+
+/* Room for one more: all are entered again into tables of twice the size. */
+static bool make_room(attn_cli *cli) {
+    if (cli->problems < cli->seen_size / 2)
+        return true;
+    size_t size = cli->seen_size ? 2 * cli->seen_size : 64, slot;
+    attn_problem *problem = realloc(cli->problem, size * sizeof *problem);
+    cli->problem = problem ? problem : cli->problem;
+    const char **meant = realloc(cli->meant, size * sizeof *meant);
+    cli->meant = meant ? meant : cli->meant;
+    size_t *seen = calloc(size, sizeof *seen);
+    if (!problem || !meant || !seen) {
+        free(seen);
+        return false;
+    }
+    free(cli->seen);
+    cli->seen = seen;
+    cli->seen_size = size;
+    for (size_t i = 0; i < cli->problems; i++)
+        if (!is_there(cli, &cli->problem[i], cli->meant[i], &slot))
+            cli->seen[slot] = i + 1;
+    return true;
+}
+
+static int add_problem(attn_cli *cli, const attn_problem *problem, const char *meant) {
+    size_t slot;
+    if (!make_room(cli))
         return attn_failure_nomem();
+    if (is_there(cli, problem, meant, &slot))
+        return ATTN_EXIT_OK;
     cli->meant[cli->problems] = meant;
     cli->problem[cli->problems++] = *problem;
+    cli->seen[slot] = cli->problems;
     return ATTN_EXIT_OK;
 }
 
@@ -160,7 +206,9 @@ static int read_section(char *line, const char *place, const char **meant) {
     size_t count = 1, size = strlen(line);
     for (size_t i = 0; attn_backends[i] && count < 16; i++)
         names[count++] = attn_backends[i]->name;
-    line[size - 1] = line[size - 1] == ']' ? '\0' : line[size - 1];
+    if (line[size - 1] != ']')
+        return attn_misuse("%s: %s has no ]", place, line);
+    line[size - 1] = '\0';
     for (size_t i = 0; i < count; i++) {
         *meant = i ? names[i] : NULL;
         if (strcmp(line + 1, names[i]) == 0)
@@ -186,6 +234,7 @@ static int add_lines(attn_cli *cli, char *text, const char *name) {
     char reason[512], place[512];
     attn_problem problem;
     int number = 0;
+    text += strncmp(text, "\xef\xbb\xbf", 3) == 0 ? 3 : 0; /* what some editors begin UTF-8 with */
     for (char *rest = text, *line; (line = strsep(&rest, "\n"));) {
         (void)snprintf(place, sizeof place, "%s:%d", name, ++number);
         line = trim(line);
@@ -229,6 +278,8 @@ static int add_file(attn_cli *cli, const char *file) {
     if (!file[0])
         return attn_misuse("@ needs a file: @FILE, or @- for standard input");
     int code = attn_cli_read(file, &text);
+    if (code == ATTN_EXIT_OK && text.data && strlen(text.data) < text.size)
+        code = attn_misuse("%s holds a NUL byte: it is no text", name);
     if (code == ATTN_EXIT_OK && text.data)
         code = add_lines(cli, text.data, name);
     if (code == ATTN_EXIT_OK && cli->problems == 0)

@@ -192,6 +192,7 @@ void attn_cli_close(attn_cli *cli) {
     free(cli->device);
     free(cli->problem);
     free(cli->meant);
+    free(cli->seen);
     attn_args_free(&cli->args);
     attn_str_free(&cli->out);
 }

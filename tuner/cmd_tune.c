@@ -107,6 +107,7 @@ int attn_cmd_tune(attn_cli *cli) {
     ATTN_STEP(attn_cli_only_family(cli));
     ATTN_STEP(attn_cli_stop(cli));
     ATTN_STEP(attn_cli_devices(cli));
+    ATTN_STEP(attn_cli_any_meant(cli));
     ATTN_STEP(attn_cli_db(cli, ATTN_DB_WRITE, NULL));
     ATTN_STEP(attn_cli_system(cli));
     attn_tune_options_from(cli, &options);
@@ -114,10 +115,6 @@ int attn_cmd_tune(attn_cli *cli) {
     int code = attn_run_tuner_on_all(cli, &options, add_result, &run);
     if (attn_report_end(&run.report, &cli->out, &err) != ATTN_OK)
         return attn_failure(err.status, &err);
-    if (run.asked == 0 && code == ATTN_EXIT_OK) {
-        attn_say("no default problem is meant for the devices here: name one");
-        return ATTN_EXIT_FOUND;
-    }
     if (run.without > 0 && !cli->args.dry_run)
         attn_say("%zu of %zu without a winner", run.without, run.asked);
     return code;

@@ -113,6 +113,7 @@ int attn_cmd_verify(attn_cli *cli) {
     ATTN_STEP(chosen_config(cli, &config));
     ATTN_STEP(attn_cli_stop(cli));
     ATTN_STEP(attn_cli_devices(cli));
+    ATTN_STEP(attn_cli_any_meant(cli));
     if (config)
         ATTN_STEP(attn_cli_check_config(cli, cli->args.family, config));
     if (cli->args.winner) {

@@ -185,6 +185,7 @@ static int write_out(const attn_str *out, int code) {
 }
 
 int main(int argc, char **argv) {
+    (void)signal(SIGXFSZ, SIG_IGN); /* a file over `ulimit -f` is an error of write */
     if (argc == 2 && strcmp(argv[1], ATTN_WORKER_FLAG) == 0)
         return attn_worker_main();
     (void)signal(SIGPIPE, SIG_IGN); /* a closed pipe is an error of write */

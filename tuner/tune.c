@@ -54,6 +54,12 @@ static int64_t next_end(const struct run *run) {
     return now + (run->end_ns - now) / (int64_t)(left > 0 ? left : 1);
 }
 
+/* Over by more than what the budget is kept to: what is left is not begun. */
+static bool is_over(const struct run *run) {
+    double over_s = (double)(attn_now_ns() - run->end_ns) * 1e-9;
+    return over_s > fmax(3, 0.05 * run->options.budget_s);
+}
+
 static attn_status run_problem(struct run *run, attn_lane *lane, size_t device, size_t problem,
                                attn_error *err) {
     const attn_tune_options *o = &run->options;
@@ -89,7 +95,8 @@ static attn_status run_device(struct run *run, size_t device, attn_error *err) {
         attn_error ignored = ATTN_ERROR_INIT; /* a table without its percentages */
         run->result->peak[device] = measure_peak(&lane, &ignored);
     }
-    for (size_t i = 0; status == ATTN_OK && !run->result->signal && i < o->problem_count; i++)
+    for (size_t i = 0;
+         status == ATTN_OK && !run->result->signal && i < o->problem_count && !is_over(run); i++)
         status = run_problem(run, &lane, device, i, err);
     attn_worker_kill(&lane.worker);
     if (status != ATTN_ERR_TIMEOUT)
