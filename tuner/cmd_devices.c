@@ -45,11 +45,16 @@ static void add_device(const attn_device_info *info, const char *label, attn_rep
     }
 }
 
+static void say_waiting(void *label, const char *line) {
+    attn_say("%s: %s", (const char *)label, line);
+}
+
 static int add_peaks(const attn_device_info *info, const char *label, attn_report *report) {
     attn_error err = ATTN_ERROR_INIT;
     int32_t threads[ATTN_PEAKS_MAX], count = 0;
     double peak[ATTN_PEAKS_MAX];
-    if (attn_probe_peaks(info, threads, peak, &count, &err) != ATTN_OK) {
+    if (attn_probe_peaks(info, threads, peak, &count, say_waiting, (void *)(uintptr_t)label,
+                         &err) != ATTN_OK) {
         attn_say("%s: the peak was not measured: %s", label, err.line);
         return ATTN_EXIT_FOUND;
     }

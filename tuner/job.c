@@ -2,6 +2,7 @@
 #include "job.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -41,9 +42,9 @@ static void report(attn_job *job, bool last) {
     p->best_ns = p->decided ? s->ns : job->best_ns;
     p->gain = p->decided ? s->default_ns / s->ns : gain_so_far(job);
     p->seconds = job->end_ns == INT64_MAX ? INFINITY : (double)(job->end_ns - now) * 1e-9;
-    p->note = attn_worker_waiting(&job->lane->worker) ? "waiting for another tuner"
-              : job->finals && !p->decided            ? "finals"
-                                                      : "";
+    p->note = job->lane->waits_since_ns    ? "waiting for another tuner"
+              : job->finals && !p->decided ? "finals"
+                                           : "";
     p->last = last;
     events->progress(events->user, p);
 }
@@ -54,7 +55,43 @@ void attn_job_note(const attn_job *job, const char *line) {
 }
 
 bool attn_job_complete(const attn_job *job) {
-    return job->exhausted && !job->cut && job->unbuildable == 0;
+    return job->exhausted && !job->cut && job->unbuildable == 0 && !job->faulty &&
+           job->summary->tried > 0;
+}
+
+void attn_job_refuse(attn_job *job, const char *line) {
+    if (!job->refused[0])
+        (void)snprintf(job->refused, sizeof job->refused, "%.*s", (int)sizeof job->refused - 1,
+                       line);
+}
+
+/* Some worker of ours waits for the timing lock, and none is at work under it. */
+static bool is_held_up(const attn_job *job) {
+    attn_worker *workers[WORKERS_MAX];
+    size_t count = attn_builders_workers(job->lane->builders, workers, WORKERS_MAX - 1);
+    bool waits = false, works = false;
+    workers[count++] = &job->lane->worker;
+    for (size_t i = 0; i < count; i++) {
+        bool waiting = attn_worker_waiting(workers[i]);
+        waits |= waiting;
+        works |= workers[i]->busy && !waiting;
+    }
+    return waits && !works;
+}
+
+/* Another tuner may hold the timing lock for as long as it likes: if that is longer than it takes
+ * to take turns, it is told, once a device. */
+static void look_who_waits(attn_job *job) {
+    attn_lane *lane = job->lane;
+    int64_t now = attn_now_ns();
+    if (!is_held_up(job))
+        lane->waits_since_ns = 0;
+    else if (lane->waits_since_ns == 0)
+        lane->waits_since_ns = now;
+    else if (now - lane->waits_since_ns > 2 * SECOND && !lane->held_up) {
+        lane->held_up = true;
+        attn_job_note(job, ATTN_WAITING_LINE);
+    }
 }
 
 /* Drops a candidate for want of time. A search that has done so has not come to its end. */
@@ -134,6 +171,7 @@ static attn_status run_phase(attn_job *job, attn_error *err) {
         if (job->signal || now > later(job->end_ns, GRACE_S))
             return abandon(job, err);
         ATTN_TRY(turn(job, err));
+        look_who_waits(job);
         report(job, false);
         bool waits = !job->finals && !job->exhausted && now < job->search_end_ns;
         if (job->on_way_count == 0 && !waits)
@@ -167,6 +205,10 @@ static attn_status explain(attn_job *job, attn_error *err) {
         attn_str_append(&text, attn_job_missing(job));
     else if (s->outcome[ATTN_OUTCOME_OK] > 0)
         attn_str_append(&text, "the budget ended before a winner was chosen");
+    else if (s->tried == 0 && job->refused[0] && job->exhausted)
+        attn_str_append(&text, job->refused);
+    else if (s->tried == 0 && job->lane->held_up)
+        attn_str_append(&text, "the budget ended while another tuner held the timing lock");
     else if (s->tried == 0)
         attn_str_append(&text, "the budget ended before any variant was measured");
     else

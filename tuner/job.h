@@ -23,9 +23,11 @@ typedef struct attn_lane {
     const attn_backend *backend;
     attn_device_info device; /* as the worker has opened it, with the threads asked for */
     attn_worker worker;
-    bool opened;    /* the worker has the device ... */
-    bool ready;     /* ... and the present problem */
-    char said[400]; /* the last note on what is not compared, so that it is made once */
+    bool opened;            /* the worker has the device ... */
+    bool ready;             /* ... and the present problem */
+    char said[400];         /* the last note on what is not compared, so that it is made once */
+    int64_t waits_since_ns; /* for another tuner that holds the timing lock; 0: it does not */
+    bool held_up;           /* it has waited long, of which a note was made */
 } attn_lane;
 
 typedef struct attn_family {
@@ -101,6 +103,8 @@ typedef struct attn_job {
     size_t lost_count;
     attn_toolchain *toolchains;
     size_t unbuildable; /* points whose compiler is not here, or is broken */
+    bool faulty;        /* some points cannot be rendered: a space or template has an error */
+    char refused[400];  /* why the first point that cannot be tried cannot be; "": all can */
 
     attn_candidate *on_way;
     size_t on_way_count;
@@ -147,6 +151,9 @@ attn_status attn_job_run(attn_lane *lane, const attn_problem *problem, const att
 
 /* Has every point come to an end, and could every one be tried? */
 bool attn_job_complete(const attn_job *job);
+
+/* Remembers why a point cannot be tried: the first such reason. */
+void attn_job_refuse(attn_job *job, const char *line);
 
 /* A line for the caller, as in attn_tune_events. */
 void attn_job_note(const attn_job *job, const char *line);

@@ -119,8 +119,10 @@ static attn_status identify(attn_job *job, attn_candidate *c, attn_error *err) {
     const attn_limit *broken = attn_limits_broken(&c->launch, job->problem);
     if (broken)
         return attn_fail(err, ATTN_ERR_NOT_FOUND, "not for this shape");
-    if (attn_launch_fits(&c->launch, job->problem, err) != ATTN_OK)
+    if (attn_launch_fits(&c->launch, job->problem, err) != ATTN_OK) {
+        attn_job_refuse(job, err->line);
         return ATTN_ERR_NOT_FOUND;
+    }
     if (!known_toolchain(job, &c->variant))
         ATTN_TRY(ask_toolchain(job, &c->variant, err));
     const attn_toolchain *toolchain = known_toolchain(job, &c->variant);
@@ -150,6 +152,8 @@ attn_status attn_candidate_make(attn_job *job, size_t point, attn_candidate **ca
         free_candidate(c);
         if (status == ATTN_ERR_TEMPLATE || status == ATTN_ERR_INVALID) {
             attn_job_note(job, err->line);
+            attn_job_refuse(job, err->line);
+            job->faulty = true;
             status = ATTN_ERR_NOT_FOUND;
         }
         return status;

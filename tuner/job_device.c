@@ -111,6 +111,15 @@ static attn_status send_timing(attn_job *job, attn_message_type type, size_t mos
     return send(job->lane, type, &body, err);
 }
 
+/* Is a family's default still to be compiled? It is measured first, so that whatever else is,
+ * however short the time, can be compared with it. */
+static bool awaits_default(const attn_job *job) {
+    for (const attn_candidate *c = job->on_way; c; c = c->next)
+        if (c->stage < ATTN_BUILT && attn_job_default(job, c->point) == c->point)
+            return true;
+    return false;
+}
+
 /* Proofs come first, since a race of several under one lock costs less than several races. */
 static attn_status send_next(attn_job *job, attn_error *err) {
     attn_lane *lane = job->lane;
@@ -132,6 +141,8 @@ static attn_status send_next(attn_job *job, attn_error *err) {
         return built ? send_prove(job, c, err)
                : all ? send_timing(job, ATTN_MSG_ROUNDS, SIZE_MAX, err)
                      : ATTN_OK;
+    if (!job->options->verify_only && awaits_default(job))
+        return ATTN_OK;
     if (proved >= job->batch || (proved > 0 && built == 0 && all))
         return send_timing(job, ATTN_MSG_RACE, job->batch, err);
     return built ? send_prove(job, c, err) : ATTN_OK;

@@ -132,7 +132,7 @@ static attn_status was_completed(attn_job *job, bool *completed, attn_error *err
             ATTN_TRY(attn_candidate_drop(job, c, err));
         else if (status != ATTN_ERR_NOT_FOUND)
             return status;
-        *completed = status == ATTN_ERR_NOT_FOUND && job->unbuildable == 0;
+        *completed = status == ATTN_ERR_NOT_FOUND && job->unbuildable == 0 && !job->faulty;
     }
     return ATTN_OK;
 }

@@ -99,8 +99,11 @@ attn_status attn_job_open_space(attn_job *job, attn_error *err) {
             status = add_family(job, info.name, &failure);
         if (status == ATTN_OK)
             continue;
-        if (status == ATTN_ERR_TEMPLATE)
+        if (status == ATTN_ERR_TEMPLATE) {
             attn_job_note(job, failure.line);
+            attn_job_refuse(job, failure.line);
+            job->faulty = true;
+        }
         attn_str_append_f(&reasons, "%s%s", reasons.size ? "; " : "", failure.line); /* names it */
         status = stops(status) ? attn_fail(err, status, "%s", failure.line) : ATTN_OK;
     }

@@ -35,6 +35,12 @@ struct attn_lab {
     size_t entries;
 };
 
+static void note_waiting(void *user, const char *line) {
+    const attn_lab *lab = user;
+    if (lab->options.note)
+        lab->options.note(line);
+}
+
 attn_status attn_lab_open(const attn_lab_options *options, attn_lab **lab, attn_error *err) {
     attn_lab *l = calloc(1, sizeof *l);
     *lab = NULL;
@@ -44,6 +50,7 @@ attn_status attn_lab_open(const attn_lab_options *options, attn_lab **lab, attn_
     l->device = *options->device;
     l->options.device = &l->device;
     l->builder = l->worker = (attn_worker)ATTN_WORKER_INIT;
+    l->builder.patience = l->worker.patience = (attn_patience){0, note_waiting, l};
     l->backend = attn_backend_find(l->device.backend);
     if (!l->backend) {
         attn_fail(err, ATTN_ERR_NO_DEVICE, "this program has no backend '%s'", l->device.backend);

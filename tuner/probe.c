@@ -69,13 +69,16 @@ void attn_probed_free(attn_probed *probed) {
 }
 
 attn_status attn_probe_peaks(const attn_device_info *device, int32_t threads[ATTN_PEAKS_MAX],
-                             double peak[ATTN_PEAKS_MAX], int32_t *count, attn_error *err) {
+                             double peak[ATTN_PEAKS_MAX], int32_t *count,
+                             void (*on_wait)(void *user, const char *line), void *user,
+                             attn_error *err) {
     attn_worker worker = ATTN_WORKER_INIT;
     attn_fields fields;
     attn_loss loss;
     attn_str body = ATTN_STR_INIT;
     int32_t all = (int32_t)attn_device_prop(device, "threads");
     *count = 0;
+    worker.patience = (attn_patience){0, on_wait, user};
     attn_put_text(&body, device->backend);
     attn_put_u32(&body, (uint32_t)device->ordinal);
     attn_put_u32(&body, (uint32_t)all);

@@ -18,10 +18,12 @@ void attn_probed_free(attn_probed *probed);
 
 /* Best measured rate of fused multiply-adds on 1, 2, 4 ... and all threads of the device, GFLOP/s
  * (peak[i] belongs to threads[i]); *count is 0 where the backend cannot tell. Takes the device's
- * timing lock. */
+ * timing lock; on_wait is told if another tuner holds it. */
 enum { ATTN_PEAKS_MAX = 16 };
 attn_status attn_probe_peaks(const attn_device_info *device, int32_t threads[ATTN_PEAKS_MAX],
-                             double peak[ATTN_PEAKS_MAX], int32_t *count, attn_error *err);
+                             double peak[ATTN_PEAKS_MAX], int32_t *count,
+                             void (*on_wait)(void *user, const char *line), void *user,
+                             attn_error *err);
 
 /* "cpu", "cuda:0", "fake"; a backend's name alone is its device 0. "all" selects every device. On
  * success *chosen holds *count indices. ERR_NO_DEVICE names what there is. */

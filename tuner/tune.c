@@ -29,6 +29,13 @@ struct run {
 
 /*-*** One device ************************************************/
 
+static void note_waiting(void *user, const char *line) {
+    attn_lane *lane = user;
+    lane->held_up = true;
+    if (lane->options->events.note)
+        lane->options->events.note(lane->options->events.user, line);
+}
+
 static double measure_peak(attn_lane *lane, attn_error *err) {
     attn_str body = ATTN_STR_INIT;
     attn_fields fields;
@@ -93,6 +100,8 @@ static attn_status run_device(struct run *run, size_t device, attn_error *err) {
     attn_status status = o->dry_run ? ATTN_OK : attn_lane_open(&lane, err);
     if (status == ATTN_OK && !o->dry_run && !o->verify_only) {
         attn_error ignored = ATTN_ERROR_INIT; /* a table without its percentages */
+        int64_t end_ns = run->end_ns == INT64_MAX ? 0 : run->end_ns;
+        lane.worker.patience = (attn_patience){end_ns, note_waiting, &lane};
         run->result->peak[device] = measure_peak(&lane, &ignored);
     }
     for (size_t i = 0;

@@ -130,7 +130,9 @@ static int finish(attn_worker *worker) {
     attn_inbox_free(&worker->inbox);
     const double launch_s = worker->launch_s, work_s = worker->work_s;
     const int64_t memory = worker->memory_limit;
+    const attn_patience patience = worker->patience;
     *worker = (attn_worker)ATTN_WORKER_INIT;
+    worker->patience = patience;
     attn_worker_limits(worker, launch_s, work_s, memory);
     return state;
 }
@@ -289,6 +291,8 @@ void attn_worker_wait(attn_worker *const *workers, size_t count, int stop_fd, in
 
 attn_status attn_worker_ask(attn_worker *worker, attn_message_type type, const attn_str *body,
                             int stop_fd, attn_fields *fields, attn_loss *loss, attn_error *err) {
+    const attn_patience *patience = &worker->patience;
+    bool told = !patience->on_wait;
     ATTN_TRY(attn_worker_send(worker, type, body, err));
     for (;;) {
         switch (attn_worker_look(worker, fields, err, loss)) {
@@ -303,6 +307,14 @@ attn_status attn_worker_ask(attn_worker *worker, attn_message_type type, const a
             attn_worker_kill(worker);
             return attn_fail(err, ATTN_ERR_TIMEOUT, "interrupted");
         }
+        if (!told && attn_worker_held_up(worker)) {
+            patience->on_wait(patience->user, ATTN_WAITING_LINE);
+            told = true;
+        }
+        if (patience->end_ns > 0 && attn_now_ns() > patience->end_ns) {
+            attn_worker_kill(worker);
+            return attn_fail(err, ATTN_ERR_TIMEOUT, "no answer of a worker within the budget");
+        }
         attn_worker_wait(&worker, 1, stop_fd, 50);
     }
 }
@@ -313,6 +325,11 @@ uint32_t attn_worker_slot(const attn_worker *worker) {
 
 bool attn_worker_waiting(const attn_worker *worker) {
     return worker->busy && worker->pulse->kind == ATTN_STEP_WAITING;
+}
+
+bool attn_worker_held_up(const attn_worker *worker) {
+    static const int64_t TURN_NS = 2000000000;
+    return attn_worker_waiting(worker) && attn_now_ns() - worker->pulse->since > TURN_NS;
 }
 
 bool attn_worker_sampling(const attn_worker *worker) {

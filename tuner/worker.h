@@ -12,6 +12,13 @@
 #include "db.h"
 #include "proto.h"
 
+/* How long attn_worker_ask waits, and whom it tells that another tuner holds the timing lock. */
+typedef struct attn_patience {
+    int64_t end_ns;                                /* attn_now_ns; 0: as long as it takes */
+    void (*on_wait)(void *user, const char *line); /* once a request; may be NULL */
+    void *user;
+} attn_patience;
+
 typedef struct attn_worker {
     pid_t pid; /* 0: not running */
     int fd;
@@ -24,10 +31,17 @@ typedef struct attn_worker {
     double work_s;
     int64_t memory_base;  /* bytes resident when the request was sent */
     int64_t memory_limit; /* that may come on top */
+    attn_patience patience;
 } attn_worker;
 
 #define ATTN_WORKER_INIT                                                                           \
-    { 0, -1, -1, NULL, {ATTN_STR_INIT, 0}, false, ATTN_MSG_PROBE, 0, 0, 0, 0 }
+    {                                                                                              \
+        0, -1, -1, NULL, {ATTN_STR_INIT, 0}, false, ATTN_MSG_PROBE, 0, 0, 0, 0, {                  \
+            0, NULL, NULL                                                                          \
+        }                                                                                          \
+    }
+
+#define ATTN_WAITING_LINE "waiting for another tuner, which holds the timing lock"
 
 /* Starts /proc/self/exe --worker. ERR_IO. */
 attn_status attn_worker_start(attn_worker *worker, attn_error *err);
@@ -66,13 +80,15 @@ attn_worker_event attn_worker_look(attn_worker *worker, attn_fields *fields, att
 void attn_worker_wait(attn_worker *const *workers, size_t count, int stop_fd, int milliseconds);
 
 /* Sends a request and waits for its reply: for callers with one worker and nothing else to do.
- * ERR_DEVICE with the line of the loss if the worker was lost; ERR_TIMEOUT after a signal. */
+ * ERR_DEVICE with the line of the loss if the worker was lost; ERR_TIMEOUT after a signal, or when
+ * worker->patience was at its end: then the worker is gone, too. */
 attn_status attn_worker_ask(attn_worker *worker, attn_message_type type, const attn_str *body,
                             int stop_fd, attn_fields *fields, attn_loss *loss, attn_error *err);
 
 /* Slot of the last launch, for a reply that failed. */
 uint32_t attn_worker_slot(const attn_worker *worker);
 bool attn_worker_waiting(const attn_worker *worker);  /* for the timing lock */
+bool attn_worker_held_up(const attn_worker *worker);  /* so, for longer than taking turns takes */
 bool attn_worker_sampling(const attn_worker *worker); /* leave the machine alone */
 
 #endif
