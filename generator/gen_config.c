@@ -67,9 +67,20 @@ static attn_status set(const attn_space *space, const char *name, const char *va
     return no_param(space, name, err);
 }
 
+/* What tables write for a configuration that changes nothing. */
+static bool is_default(const char *text) {
+    static const char word[] = "default";
+    text += strspn(text, " \t\n");
+    size_t size = strcspn(text, " \t\n");
+    return size == sizeof word - 1 && strncmp(text, word, size) == 0 &&
+           !text[size + strspn(text + size, " \t\n")];
+}
+
 attn_status attn_config_parse(const attn_space *space, const char *text, attn_config *config,
                               attn_error *err) {
     attn_config changed = *config;
+    if (is_default(text))
+        return ATTN_OK;
     while (*(text += strspn(text, " \t\n"))) {
         char word[96];
         size_t size = strcspn(text, " \t\n");

@@ -124,20 +124,19 @@ static attn_status read_number(const option *o, const char *text, double max, do
     bool good = stop != text && strchr("0123456789.", text[0]) && !strpbrk(text, "xXpPnN");
     if (!good || !isfinite(*number) || *number > max)
         return attn_fail(err, ATTN_ERR_INVALID, "--%s takes %s, not \"%s\"", o->name,
-                         o->kind == DURATION ? "a time such as 60s, 5m or 1h"
-                                             : "a whole number from 1 up",
-                         text);
+                         "a time such as 60s, 5m or 1h", text);
     *end = stop;
     return ATTN_OK;
 }
 
 static attn_status read_count(const option *o, const char *text, int32_t *count, attn_error *err) {
-    double number = 0;
-    const char *end = "";
-    ATTN_TRY(read_number(o, text, INT32_MAX, &number, &end, err));
-    if (*end || strchr(text, '.') || number < 1)
-        return attn_fail(err, ATTN_ERR_INVALID, "--%s takes a whole number from 1 up, not \"%s\"",
-                         o->name, text);
+    char *end;
+    errno = 0;
+    long long number = strtoll(text, &end, 10);
+    if (errno || text[strspn(text, "0123456789")] || number < 1 || number > INT32_MAX)
+        return attn_fail(err, ATTN_ERR_INVALID,
+                         "--%s takes a whole number from 1 to %d, not \"%s\"", o->name, INT32_MAX,
+                         text);
     *count = (int32_t)number;
     return ATTN_OK;
 }

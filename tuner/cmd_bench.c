@@ -299,6 +299,13 @@ static void say_note(const char *line) {
     attn_say("%s", line);
 }
 
+/* Whose memory was too small, and for what. */
+static void say_size(const attn_problem *problem, attn_error *err) {
+    char text[ATTN_PROBLEM_TEXT];
+    attn_fail_prefix(err, "%s, whose tensors have %.3g GB", attn_problem_text(problem, text),
+                     attn_problem_bytes(problem) * 1e-9);
+}
+
 static int bench_device(bench *b) {
     attn_error err = ATTN_ERROR_INIT;
     const attn_args *args = &b->cli->args;
@@ -318,6 +325,8 @@ static int bench_device(bench *b) {
         b->problem = &b->cli->problem[p];
         err = (attn_error)ATTN_ERROR_INIT;
         attn_status status = bench_problem(b, &err);
+        if (status == ATTN_ERR_NOMEM)
+            say_size(b->problem, &err);
         clear(b);
         int step = attn_stop_signal(b->cli->stop_fd) ? ATTN_EXIT_OK : attn_failure(status, &err);
         code = step ? step : code;

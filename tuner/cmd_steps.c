@@ -110,7 +110,8 @@ int attn_cli_config(attn_cli *cli, const char *text, const char **family, const 
         *config = text + size + 1;
     }
     if (!*family)
-        return attn_misuse("--config needs --family NAME, or \"FAMILY: %s\"", text);
+        return attn_misuse("--config needs --family NAME, or \"FAMILY: %.60s%s\"", text,
+                           strlen(text) > 60 ? "..." : "");
     int code = attn_cli_family(cli, *family, &info);
     *family = code ? NULL : info.name;
     return code;

@@ -37,9 +37,14 @@ attn_status attn_fail_nomem(attn_error *err) {
     return attn_fail(err, ATTN_ERR_NOMEM, "%s", attn_status_text(ATTN_ERR_NOMEM));
 }
 
-enum { WORD_MAX = 64 };
+enum { WORD_MAX = 64, BEGINNING = 3 };
 
-/* Levenshtein distance by rows; words over WORD_MAX are far from everything. */
+static char lower(char c) {
+    return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
+}
+
+/* Levenshtein distance by rows, upper case being lower; words over WORD_MAX are far from
+ * everything. */
 static size_t edit_distance(const char *a, const char *b) {
     size_t row[WORD_MAX + 1];
     size_t na = strlen(a), nb = strlen(b);
@@ -51,7 +56,7 @@ static size_t edit_distance(const char *a, const char *b) {
         size_t diagonal = row[0];
         row[0] = i;
         for (size_t j = 1; j <= nb; j++) {
-            size_t best = diagonal + (a[i - 1] != b[j - 1]);
+            size_t best = diagonal + (lower(a[i - 1]) != lower(b[j - 1]));
             diagonal = row[j];
             if (row[j] + 1 < best)
                 best = row[j] + 1;
@@ -73,5 +78,8 @@ const char *attn_nearest_word(const char *word, const char *const *words, size_t
             nearest = words[i];
         }
     }
+    for (size_t i = 0; !nearest && strlen(word) >= BEGINNING && i < n; i++)
+        if (strncmp(words[i], word, strlen(word)) == 0)
+            nearest = words[i];
     return nearest;
 }

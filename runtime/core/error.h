@@ -36,8 +36,8 @@ static inline attn_status attn_failed(attn_status returned, attn_status status) 
 #define attn_fail_nomem(err) attn_failed(attn_fail_nomem(err), ATTN_ERR_NOMEM)
 #endif
 
-/* The word of the n that is nearest to `word` (edit distance at most 3 and under its length), or
- * NULL: for "did you mean". */
+/* The word of the n that is nearest to `word` (edit distance at most 3 and under its length, upper
+ * and lower case alike), else the first that begins with it, or NULL: for "did you mean". */
 const char *attn_nearest_word(const char *word, const char *const *words, size_t n);
 
 #define ATTN_TRY(expression)                                                                       \

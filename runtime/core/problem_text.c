@@ -192,6 +192,14 @@ static attn_status unknown_word(const struct reader *r, const char *word) {
                  word);
 }
 
+static attn_status bad_number(const struct reader *r, const char *word, const char *prefix) {
+    const char *digits = word + strlen(prefix);
+    if (*digits != '0' && digits[strspn(digits, "0123456789")] == '\0' && *digits)
+        return fault(r, "'%s' is too large: the number is at most %d", word, INT32_MAX);
+    return fault(r, "'%s' needs a whole number without sign and leading zeros after %s", word,
+                 prefix);
+}
+
 static attn_status read_word(struct reader *r, const char *word) {
     for (size_t i = 0; i < sizeof WORDS / sizeof WORDS[0]; i++) {
         if (strcmp(word, WORDS[i].word) == 0) {
@@ -207,8 +215,11 @@ static attn_status read_word(struct reader *r, const char *word) {
         int32_t value;
         if (strncmp(word, NUMBERS[i].prefix, length) != 0)
             continue;
-        if (!read_number(word + length, &end, &value) || *end)
+        if (!read_number(word + length, &end, &value) || *end) {
+            if (strchr("+-0123456789", word[length]))
+                return bad_number(r, word, NUMBERS[i].prefix);
             continue;
+        }
         for (unsigned k = 0; k <= (unsigned)(NUMBERS[i].last - NUMBERS[i].first); k++)
             memcpy((char *)&r->problem + NUMBERS[i].offset[k], &value, sizeof value);
         return take_parts(r, word, NUMBERS[i].first, NUMBERS[i].last);

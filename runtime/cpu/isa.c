@@ -96,5 +96,5 @@ attn_status attn_isa_limit(uint32_t isa, const char *word, uint32_t *usable, att
     }
     const char *nearest = attn_nearest_word(word, words, count);
     return attn_fail(err, ATTN_ERR_INVALID, "ATTNTUNE_CPU_ISA=%s: no such CPU here; say %s", word,
-                     nearest ? nearest : words[count - 1]);
+                     nearest ? nearest : attn_cpu_arch(isa));
 }

@@ -146,12 +146,20 @@ static int spawn(const char *path, const char *const *argv, const char *const *e
     return error;
 }
 
+/* What a tool says ends on terminals: nothing that would control them. (LC_ALL is C.) */
+static bool is_shown(char c) {
+    return c == '\n' || c == '\t' || (c >= ' ' && c <= '~');
+}
+
 static void read_log(int log, attn_str *output) {
     char part[4096];
     ssize_t size;
     for (off_t at = 0; at < OUTPUT_MAX && (size = pread(log, part, sizeof part, at)) > 0;
-         at += size)
+         at += size) {
+        for (ssize_t i = 0; i < size; i++)
+            part[i] = is_shown(part[i]) ? part[i] : '?';
         attn_str_append_bytes(output, part, (size_t)size);
+    }
 }
 
 static pid_t wait_again(pid_t pid, int *status, int options) {

@@ -38,3 +38,7 @@ try attntune db bundle
 touch there.db
 try attntune db bundle -o there.db
 ls "$XDG_CACHE_HOME"
+try attntune space simd
+try attntune bench fwd:f32:b1:h1:s64:d64 --config "cpu/simd_forward: nv=1"
+try attntune bench fwd:f32:b1:h1:s64:d64 --config "$(printf 'NV=1 %.0s' {1..50})"
+attntune show cpu/simd_forward fwd:f32:b1:h1:s64:d64 default | head -c 2

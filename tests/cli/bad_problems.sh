@@ -15,3 +15,6 @@ try attntune tune @empty.txt
 printf '# shapes\n fwd:f32:b1:h1:s64:d64  # right\r\nfwd:f32:b1:h1:s64:d64:whole\n' >bad.txt
 try attntune tune @bad.txt
 try attntune db best @bad.txt
+for word in b2147483648 b-1 b01 b; do
+    try attntune tune fwd:f32:$word:h1:s64:d64
+done

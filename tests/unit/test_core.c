@@ -26,6 +26,10 @@ static void test_error(void) {
     CHECK_STR(attn_nearest_word("windwo", words, 3), "window");
     CHECK(attn_nearest_word("zebra", words, 3) == NULL);
     CHECK(attn_nearest_word("", words, 3) == NULL);
+    CHECK_STR(attn_nearest_word("CAUSAL", words, 3), "causal");
+    static const char *const families[] = {"decode_forward", "simd_forward"};
+    CHECK_STR(attn_nearest_word("simd", families, 2), "simd_forward");
+    CHECK(attn_nearest_word("si", families, 2) == NULL);
 }
 
 static void test_str(void) {

@@ -144,6 +144,8 @@ static void test_isa_names(void) {
     CHECK_EQ_INT(isa, ATTN_NEEDS_AVX2);
     CHECK_STATUS(attn_isa_limit(ATTN_NEEDS_AVX2, "avx51", &isa, &err), ATTN_ERR_INVALID, err.line);
     CHECK_HAS(err.line, "say avx512");
+    CHECK_STATUS(attn_isa_limit(ATTN_NEEDS_AVX2, "foo", &isa, &err), ATTN_ERR_INVALID, err.line);
+    CHECK_HAS(err.line, "say avx2"); /* what it is, not what it is not */
     CHECK_STATUS(attn_isa_limit(ATTN_NEEDS_AVX2, "neon", &isa, &err), ATTN_ERR_INVALID, err.line);
     attn_str_free(&text);
 }
