@@ -10,6 +10,9 @@
 /* Bytes on both sides of every buffer: more than a row of any head_dim up to 1024. */
 enum { GUARD = 4096 };
 
+/* No machine has so much, and twenty times that (short rows that are padded) fits into 64 bits. */
+static const double BYTES_MAX = 1e15;
+
 static const char *const KINDS[] = {"std 1",       "std 8",      "peaked",    "ties",
                                     "huge logits", "denormal V", "NaN query", "NaN key"};
 static const char *const STRIDES[] = {"", "padded strides", "row-major strides", "repeated heads"};
@@ -194,6 +197,8 @@ attn_status attn_inputs_make(const attn_problem *problem, const attn_input_spec 
     inputs->spec = *spec;
     inputs->host = (attn_forward_tensors)ATTN_FORWARD_TENSORS_INIT;
     inputs->host.scale = spec->scale;
+    if (attn_problem_bytes(problem) > BYTES_MAX)
+        return attn_fail_nomem(err);
     ATTN_TRY(place_inputs(inputs, err));
     ATTN_TRY(place_outputs(inputs, err));
     return attn_inputs_fill(inputs, err);

@@ -69,17 +69,16 @@ static size_t edit_distance(const char *a, const char *b) {
 }
 
 const char *attn_nearest_word(const char *word, const char *const *words, size_t n) {
-    const char *nearest = NULL;
-    size_t limit = strlen(word) < 4 ? strlen(word) : 4;
+    size_t size = strlen(word), limit = size < 4 ? size : 4, nearest = n;
     for (size_t i = 0; i < n; i++) {
         size_t d = edit_distance(word, words[i]);
         if (d < limit) {
             limit = d;
-            nearest = words[i];
+            nearest = i;
         }
     }
-    for (size_t i = 0; !nearest && strlen(word) >= BEGINNING && i < n; i++)
-        if (strncmp(words[i], word, strlen(word)) == 0)
-            nearest = words[i];
-    return nearest;
+    for (size_t i = 0; nearest == n && size >= BEGINNING && i < n; i++)
+        if (strncmp(words[i], word, size) == 0)
+            nearest = i;
+    return nearest < n ? words[nearest] : NULL;
 }

@@ -204,7 +204,20 @@ static void test_hostile(void) {
     CHECK(count >= 25);
 }
 
+/* More than 64 bits count. */
+static void test_too_large(void) {
+    attn_problem p;
+    attn_inputs in;
+    const attn_input_spec spec = {.scale = 1};
+    CHECK_OK(
+        attn_problem_parse("fwd:f32:b16777216:h1:s268435456:d1024", &p, err.line, sizeof err.line),
+        err.line);
+    CHECK_STATUS(attn_inputs_make(&p, &spec, &in, &err), ATTN_ERR_NOMEM, err.line);
+    attn_inputs_free(&in);
+}
+
 int main(void) {
+    test_too_large();
     test_dtypes();
     test_kinds();
     test_poison();
