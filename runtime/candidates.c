@@ -1,8 +1,9 @@
 /* candidates.c: what could run a class of problems on a device.
  *
  * The winners that the user's and the shipped database hold for the class (on this device, or on
- * another of its architecture), the families' defaults, and the reference. All of them are loaded
- * here, once, so that no later problem of the class waits for a compiler. */
+ * another of its architecture), the families' defaults, and the reference. What is stored with its
+ * binary comes first: where that holds a winner of the very problem, no compiler is asked. Else
+ * all of them are loaded, once, so that no later problem of the class waits for a compiler. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,6 +18,7 @@ struct maker {
     attn_runtime_device *device;
     const attn_problem *problem;
     attn_effort effort;
+    bool lean; /* only what is stored with its binary */
     attn_class *entry;
     size_t capacity;
     attn_error failure; /* the last candidate that could not be loaded */
@@ -43,8 +45,10 @@ static attn_status add(struct maker *m, const char *family, const char *config, 
         entry = realloc(entry, sizeof *entry + capacity * sizeof entry->candidate[0]);
         if (!entry)
             return attn_fail_nomem(err);
-        if (!m->entry)
+        if (!m->entry) {
             entry->count = 0;
+            entry->lean = false;
+        }
         m->entry = entry;
         m->capacity = capacity;
     }
@@ -130,7 +134,7 @@ static attn_status add_row(struct maker *m, attn_db *db, const attn_db_row *row,
     attn_status status = ATTN_ERR_NOT_FOUND;
     if (row->has_binary)
         status = attn_kernel_stored(m->device, db, row, &c.loaded, &problem);
-    if (status != ATTN_OK && m->effort > ATTN_CACHED)
+    if (status != ATTN_OK && m->effort > ATTN_CACHED && !m->lean)
         status = load_rendered(m, row, &c, &problem);
     if (status != ATTN_OK) {
         if (problem.status != ATTN_OK)
@@ -254,9 +258,33 @@ static attn_status add_reference(struct maker *m, attn_error *err) {
     return add(m, family, "", c, err);
 }
 
-static attn_status gather(struct maker *m, attn_error *err) {
+static attn_status add_databases(struct maker *m, attn_error *err) {
     ATTN_TRY(add_database(m, m->ctx->user_path, ATTN_DB_READ, err));
-    ATTN_TRY(add_database(m, m->ctx->system_path, ATTN_DB_SYSTEM, err));
+    return add_database(m, m->ctx->system_path, ATTN_DB_SYSTEM, err);
+}
+
+/* *serves: what is stored with its binary is enough; else nothing has been gathered. */
+static attn_status gather_stored(struct maker *m, bool *serves, attn_error *err) {
+    m->lean = true;
+    ATTN_TRY(add_databases(m, err));
+    if (m->entry)
+        m->entry->lean = true;
+    *serves = attn_class_serves(m->entry, m->problem);
+    if (!*serves) {
+        attn_class_free(m->entry);
+        *m = (struct maker){
+            .ctx = m->ctx, .device = m->device, .problem = m->problem, .effort = m->effort};
+    }
+    return ATTN_OK;
+}
+
+static attn_status gather(struct maker *m, bool whole, attn_error *err) {
+    bool serves = false;
+    if (!whole)
+        ATTN_TRY(gather_stored(m, &serves, err));
+    if (serves)
+        return ATTN_OK;
+    ATTN_TRY(add_databases(m, err));
     ATTN_TRY(add_families(m, false, err));
     ATTN_TRY(add_reference(m, err));
     if (m->entry)
@@ -268,10 +296,10 @@ static attn_status gather(struct maker *m, attn_error *err) {
 }
 
 attn_status attn_class_make(attn_context *ctx, attn_runtime_device *device,
-                            const attn_problem *problem, attn_effort effort, attn_class **entry,
-                            attn_error *err) {
+                            const attn_problem *problem, attn_effort effort, bool whole,
+                            attn_class **entry, attn_error *err) {
     struct maker m = {.ctx = ctx, .device = device, .problem = problem, .effort = effort};
-    if (gather(&m, err) != ATTN_OK) {
+    if (gather(&m, whole, err) != ATTN_OK) {
         attn_class_free(m.entry);
         return err->status;
     }

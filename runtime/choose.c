@@ -68,6 +68,15 @@ const attn_candidate *attn_class_choose(const attn_class *entry, const attn_prob
     return best;
 }
 
+bool attn_class_serves(const attn_class *entry, const attn_problem *problem) {
+    attn_origin origin;
+    double distance;
+    if (!entry || !entry->lean)
+        return entry != NULL;
+    return attn_class_choose(entry, problem, false, &origin, &distance) &&
+           origin <= ATTN_ORIGIN_SYSTEM;
+}
+
 void attn_choice_fill(const attn_candidate *c, attn_origin origin, double distance,
                       attn_choice *choice) {
     attn_choice filled = ATTN_CHOICE_INIT;

@@ -53,6 +53,7 @@ typedef struct attn_candidate {
 typedef struct attn_class {
     attn_class_key key;
     attn_effort effort; /* it was made with */
+    bool lean;          /* only what is stored with its binary: no compiler was asked */
     size_t count;
     attn_candidate candidate[]; /* in order of preference among equals */
 } attn_class;
@@ -104,16 +105,19 @@ attn_status attn_kernel_reference(attn_runtime_device *device, attn_loaded **loa
 void attn_kernels_close(attn_runtime_device *device);
 
 /* candidates.c; under ctx->lock. *entry holds at least one candidate, or the error says why there
- * is none. Candidates that cannot be loaded are left out, with a warning. */
+ * is none. Candidates that cannot be loaded are left out, with a warning. whole: all candidates;
+ * else only those that are stored with their binaries, if they serve the problem. */
 attn_status attn_class_make(attn_context *ctx, attn_runtime_device *device,
-                            const attn_problem *problem, attn_effort effort, attn_class **entry,
-                            attn_error *err);
+                            const attn_problem *problem, attn_effort effort, bool whole,
+                            attn_class **entry, attn_error *err);
 void attn_class_free(attn_class *entry);
 
 /* choose.c; NULL if nothing in the class may run the problem. any_strides: only candidates that
  * take tensors as they lie, none that wants tensor maps. */
 const attn_candidate *attn_class_choose(const attn_class *entry, const attn_problem *problem,
                                         bool any_strides, attn_origin *origin, double *distance);
+/* Is a better candidate for the problem not to be had by gathering the whole class? NULL: no. */
+bool attn_class_serves(const attn_class *entry, const attn_problem *problem);
 void attn_candidate_sizes(const attn_problem *problem, double log_size[3]);
 void attn_choice_fill(const attn_candidate *candidate, attn_origin origin, double distance,
                       attn_choice *choice);
@@ -121,11 +125,18 @@ void attn_choice_fill(const attn_candidate *candidate, attn_origin origin, doubl
 /* table.c */
 attn_class_key attn_class_key_of(const attn_problem *problem);
 const attn_class *attn_table_find(const attn_table *table, attn_class_key key);
-/* The class of the problem at the context's effort, made and published if it was not there; again:
- * made anew in any case. */
+/* What a class is to be, at least. */
+typedef enum attn_class_need {
+    ATTN_CLASS_SERVES, /* the problem */
+    ATTN_CLASS_WHOLE,
+    ATTN_CLASS_ANEW /* whole, and made now */
+} attn_class_need;
+
+/* The class of the problem at the context's effort, made and published if what is there does not
+ * meet the need. */
 attn_status attn_table_class(attn_context *ctx, attn_runtime_device *device,
-                             const attn_problem *problem, bool again, const attn_class **entry,
-                             attn_error *err);
+                             const attn_problem *problem, attn_class_need need,
+                             const attn_class **entry, attn_error *err);
 
 /* run.c. A choice is a kernel, and the one that takes over where the first cannot address the
  * tensors' strides: the same one unless it wants tensor maps; NULL if there is none. */

@@ -30,7 +30,8 @@ static attn_status take_apart(attn_plan *plan, attn_runtime_device *device, attn
                               attn_error *err) {
     attn_class *entry = NULL;
     (void)pthread_mutex_lock(&plan->ctx->lock);
-    attn_status status = attn_class_make(plan->ctx, device, &plan->problem, effort, &entry, err);
+    attn_status status =
+        attn_class_make(plan->ctx, device, &plan->problem, effort, true, &entry, err);
     (void)pthread_mutex_unlock(&plan->ctx->lock);
     if (status == ATTN_OK)
         status = take(plan, entry, effort, err);
@@ -46,9 +47,14 @@ static attn_status fill(attn_plan *plan, attn_runtime_device *device, attn_effor
         ATTN_TRY(attn_measure(plan->ctx, device, &plan->problem, err));
     else if (entry ? entry->effort < effort : plan->ctx->options.effort != effort)
         return take_apart(plan, device, effort, err);
-    if (!entry || effort == ATTN_MEASURE)
-        ATTN_TRY(attn_table_class(plan->ctx, device, &plan->problem, effort == ATTN_MEASURE, &entry,
-                                  err));
+    ATTN_TRY(attn_table_class(plan->ctx, device, &plan->problem,
+                              effort == ATTN_MEASURE ? ATTN_CLASS_ANEW : ATTN_CLASS_SERVES, &entry,
+                              err));
+    ATTN_TRY(take(plan, entry, effort, err));
+    if (plan->chosen.any_strides || !entry->lean)
+        return ATTN_OK;
+    /* The tensors are not known yet: another kernel may have to take over. */
+    ATTN_TRY(attn_table_class(plan->ctx, device, &plan->problem, ATTN_CLASS_WHOLE, &entry, err));
     return take(plan, entry, effort, err);
 }
 
@@ -75,6 +81,8 @@ static attn_status create(attn_context *ctx, const attn_problem *problem, attn_d
         free(made);
         return err->status;
     }
+    if (ctx->record && made->chosen.loaded && made->choice.origin > ATTN_ORIGIN_SYSTEM)
+        attn_record_add(ctx->record, problem);
     *plan = made;
     return ATTN_OK;
 }

@@ -38,6 +38,12 @@ static attn_status run_kernel(const attn_loaded *loaded, const attn_runtime_devi
     return device->backend->run(loaded->kernel, call, stream, err);
 }
 
+static bool addresses(const attn_loaded *loaded, const attn_runtime_device *device,
+                      const attn_call *call) {
+    return !loaded->launch.maps || !device->backend->fits ||
+           device->backend->fits(loaded->kernel, call);
+}
+
 attn_status attn_chosen_run(const attn_chosen *chosen, const attn_runtime_device *device,
                             const attn_problem *problem, const attn_forward_tensors *tensors,
                             void *ws, size_t ws_bytes, void *stream, attn_error *err) {
@@ -45,8 +51,7 @@ attn_status attn_chosen_run(const attn_chosen *chosen, const attn_runtime_device
     attn_call call;
     call.problem = problem;
     attn_problem_args(problem, tensors, &call.args);
-    if (loaded->launch.maps && device->backend->fits &&
-        !device->backend->fits(loaded->kernel, &call))
+    if (!addresses(loaded, device, &call))
         loaded = chosen->any_strides;
     if (!loaded)
         return attn_fail(err, ATTN_ERR_NO_KERNEL,
@@ -81,7 +86,7 @@ struct found {
 };
 
 static attn_status find(attn_context *ctx, const attn_problem *problem, attn_device id,
-                        void *stream, struct found *found, attn_error *err) {
+                        void *stream, attn_class_need need, struct found *found, attn_error *err) {
     if (!ctx)
         return attn_fail(err, ATTN_ERR_INVALID, "the context is NULL");
     attn_runtime_device *device = found->device = attn_context_device(ctx, id);
@@ -89,12 +94,14 @@ static attn_status find(attn_context *ctx, const attn_problem *problem, attn_dev
         return attn_fail(err, ATTN_ERR_NO_DEVICE, "there is no such device; see attn_device_get()");
     const attn_class *entry = attn_table_find(
         atomic_load_explicit(&device->table, memory_order_acquire), attn_class_key_of(problem));
-    if (!entry && device->backend->capturing && device->backend->capturing(device->handle, stream))
+    bool met =
+        need == ATTN_CLASS_SERVES ? attn_class_serves(entry, problem) : entry && !entry->lean;
+    if (!met && device->backend->capturing && device->backend->capturing(device->handle, stream))
         return attn_fail(err, ATTN_ERR_CAPTURING,
                          "the kernel for this class is not loaded yet, which cannot be done while "
                          "the stream is captured; call attn_workspace_size() or attn_run() before");
-    if (!entry)
-        ATTN_TRY(attn_table_class(ctx, device, problem, false, &entry, err));
+    if (!met)
+        ATTN_TRY(attn_table_class(ctx, device, problem, need, &entry, err));
     return attn_choose_in(entry, problem, &found->chosen, &found->candidate, &found->origin,
                           &found->distance, err);
 }
@@ -102,6 +109,14 @@ static attn_status find(attn_context *ctx, const attn_problem *problem, attn_dev
 static attn_status check_problem(const attn_problem *problem, attn_error *err) {
     err->status = attn_problem_check(problem, err->line, sizeof err->line);
     return err->status;
+}
+
+static bool can_address(const struct found *found, const attn_problem *problem,
+                        const attn_forward_tensors *tensors) {
+    attn_call call;
+    call.problem = problem;
+    attn_problem_args(problem, tensors, &call.args);
+    return addresses(found->chosen.loaded, found->device, &call);
 }
 
 static attn_status run(attn_context *ctx, const attn_problem *problem, attn_device id,
@@ -112,7 +127,9 @@ static attn_status run(attn_context *ctx, const attn_problem *problem, attn_devi
     ATTN_TRY(attn_tensors_check(problem, tensors, err));
     if (attn_problem_is_empty(problem))
         return ATTN_OK;
-    ATTN_TRY(find(ctx, problem, id, stream, &found, err));
+    ATTN_TRY(find(ctx, problem, id, stream, ATTN_CLASS_SERVES, &found, err));
+    if (!found.chosen.any_strides && !can_address(&found, problem, tensors))
+        ATTN_TRY(find(ctx, problem, id, stream, ATTN_CLASS_WHOLE, &found, err));
     if (ctx->record && found.origin != ATTN_ORIGIN_USER && found.origin != ATTN_ORIGIN_SYSTEM)
         attn_record_add(ctx->record, problem);
     return attn_chosen_run(&found.chosen, found.device, problem, tensors, ws, ws_bytes, stream,
@@ -133,7 +150,7 @@ size_t attn_workspace_size(attn_context *ctx, const attn_problem *problem, attn_
     if (check_problem(problem, &err) == ATTN_OK) {
         if (attn_problem_is_empty(problem))
             return 0;
-        if (find(ctx, problem, device, NULL, &found, &err) == ATTN_OK)
+        if (find(ctx, problem, device, NULL, ATTN_CLASS_SERVES, &found, &err) == ATTN_OK)
             return attn_chosen_workspace(&found.chosen, found.device, problem);
     }
     (void)attn_report(ctx, &err);
@@ -150,7 +167,7 @@ attn_status attn_choice_get(attn_context *ctx, const attn_problem *problem, attn
         (void)attn_fail(&err, ATTN_ERR_INVALID,
                         "attn_choice.size is %zu; begin with ATTN_CHOICE_INIT", choice->size);
     else if (check_problem(problem, &err) == ATTN_OK &&
-             find(ctx, problem, device, NULL, &found, &err) == ATTN_OK)
+             find(ctx, problem, device, NULL, ATTN_CLASS_SERVES, &found, &err) == ATTN_OK)
         attn_choice_fill(found.candidate, found.origin, found.distance, choice);
     return err.status == ATTN_OK ? ATTN_OK : attn_report(ctx, &err);
 }

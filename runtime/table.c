@@ -59,9 +59,9 @@ static attn_status publish(attn_runtime_device *device, const attn_class *entry,
 }
 
 static attn_status make(attn_context *ctx, attn_runtime_device *device, const attn_problem *problem,
-                        const attn_class **entry, attn_error *err) {
+                        bool whole, const attn_class **entry, attn_error *err) {
     attn_class *made = NULL;
-    ATTN_TRY(attn_class_make(ctx, device, problem, ctx->options.effort, &made, err));
+    ATTN_TRY(attn_class_make(ctx, device, problem, ctx->options.effort, whole, &made, err));
     if (own_class(ctx, made, err) != ATTN_OK) {
         attn_class_free(made);
         return err->status;
@@ -71,14 +71,18 @@ static attn_status make(attn_context *ctx, attn_runtime_device *device, const at
 }
 
 attn_status attn_table_class(attn_context *ctx, attn_runtime_device *device,
-                             const attn_problem *problem, bool again, const attn_class **entry,
-                             attn_error *err) {
+                             const attn_problem *problem, attn_class_need need,
+                             const attn_class **entry, attn_error *err) {
     attn_class_key key = attn_class_key_of(problem);
     attn_status status = ATTN_OK;
     (void)pthread_mutex_lock(&ctx->lock);
-    *entry = again ? NULL : attn_table_find(atomic_load(&device->table), key);
-    if (!*entry) /* else another thread has been here first */
-        status = make(ctx, device, problem, entry, err);
+    const attn_class *there = attn_table_find(atomic_load(&device->table), key);
+    bool met = need == ATTN_CLASS_SERVES ? attn_class_serves(there, problem)
+                                         : need == ATTN_CLASS_WHOLE && there && !there->lean;
+    if (met) /* by another thread, that has been here first */
+        *entry = there;
+    else
+        status = make(ctx, device, problem, there || need != ATTN_CLASS_SERVES, entry, err);
     (void)pthread_mutex_unlock(&ctx->lock);
     return status;
 }

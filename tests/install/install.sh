@@ -14,7 +14,7 @@ expect() { # expect PROGRAM: it runs and prints a version and the problem in can
         { echo "$1 printed: $output"; exit 1; }
 }
 
-cmake -S "$here" -B "$prefix/cmake" -DCMAKE_PREFIX_PATH="$prefix/moved" -DCMAKE_C_COMPILER="$CC" \
+cmake -G Ninja -S "$here" -B "$prefix/cmake" -DCMAKE_PREFIX_PATH="$prefix/moved" -DCMAKE_C_COMPILER="$CC" \
     -DCMAKE_C_FLAGS="$flags" >"$prefix/log" 2>&1 &&
     cmake --build "$prefix/cmake" >>"$prefix/log" 2>&1 || { cat "$prefix/log"; exit 1; }
 expect "$prefix/cmake/with_shared"
