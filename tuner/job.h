@@ -34,6 +34,7 @@ typedef struct attn_family {
     attn_space *space;
     const char *name; /* owned by the generator */
     attn_hash source;
+    int32_t preference; /* see gen.h */
     size_t first_point; /* the default's; ATTN_SEARCH_END if it has none for this problem */
 } attn_family;
 

@@ -60,9 +60,11 @@ static attn_status add_points(attn_job *job, attn_family *family, attn_error *er
     return o->whole ? add_list(job, family, false, err) : ATTN_OK;
 }
 
-static attn_status add_family(attn_job *job, const char *name, attn_error *err) {
+static attn_status add_family(attn_job *job, const attn_family_info *info, attn_error *err) {
+    const char *name = info->name;
     attn_family *family = &job->family[job->families];
-    *family = (attn_family){.name = name, .first_point = ATTN_SEARCH_END};
+    *family =
+        (attn_family){.name = name, .preference = info->preference, .first_point = ATTN_SEARCH_END};
     if (job->families == ATTN_SEARCH_FAMILIES)
         return attn_fail(err, ATTN_ERR_UNSUPPORTED, "more than %d families accept a problem",
                          ATTN_SEARCH_FAMILIES);
@@ -96,7 +98,7 @@ attn_status attn_job_open_space(attn_job *job, attn_error *err) {
         if (status == ATTN_OK && !wanted(job, &info))
             continue;
         if (status == ATTN_OK)
-            status = add_family(job, info.name, &failure);
+            status = add_family(job, &info, &failure);
         if (status == ATTN_OK)
             continue;
         if (status == ATTN_ERR_TEMPLATE) {
@@ -174,11 +176,26 @@ static attn_status add_winners(attn_job *job, attn_db *db, attn_error *err) {
     return status;
 }
 
+/* The families' defaults, the one that the library would run first in front: a short budget may not
+ * come to the others. */
+static attn_status add_defaults(attn_job *job, attn_error *err) {
+    bool added[ATTN_SEARCH_FAMILIES] = {false};
+    for (size_t n = 0; n < job->families; n++) {
+        size_t best = job->families;
+        for (size_t i = 0; i < job->families; i++)
+            if (!added[i] &&
+                (best == job->families || job->family[i].preference > job->family[best].preference))
+                best = i;
+        added[best] = true;
+        if (job->family[best].first_point != ATTN_SEARCH_END)
+            ATTN_TRY(attn_points_add(&job->first, job->family[best].first_point, err));
+    }
+    return ATTN_OK;
+}
+
 attn_status attn_job_open_search(attn_job *job, attn_error *err) {
     const attn_tune_options *o = job->options;
-    for (size_t i = 0; i < job->families; i++)
-        if (job->family[i].first_point != ATTN_SEARCH_END)
-            ATTN_TRY(attn_points_add(&job->first, job->family[i].first_point, err));
+    ATTN_TRY(add_defaults(job, err));
     if (!o->fresh && !o->config && !o->verify_only) {
         ATTN_TRY(add_winners(job, o->db, err));
         ATTN_TRY(add_winners(job, o->system, err));
