@@ -111,13 +111,23 @@ static attn_status send_timing(attn_job *job, attn_message_type type, size_t mos
     return send(job->lane, type, &body, err);
 }
 
-/* Is a family's default still to be compiled? It is measured first, so that whatever else is,
- * however short the time, can be compared with it. */
-static bool awaits_default(const attn_job *job) {
+/* Is the default of this one's family still to be compiled? That is measured first, so that
+ * whatever else is, however short the time, can be compared with it. */
+static bool awaits_default(const attn_job *job, const attn_candidate *candidate) {
+    size_t first = attn_job_default(job, candidate->point);
     for (const attn_candidate *c = job->on_way; c; c = c->next)
-        if (c->stage < ATTN_BUILT && attn_job_default(job, c->point) == c->point)
+        if (c->stage < ATTN_BUILT && c->point == first)
             return true;
     return false;
+}
+
+/* The one to prove next; NULL: there is none yet. */
+static attn_candidate *next_to_prove(const attn_job *job) {
+    attn_candidate *found = NULL;
+    for (attn_candidate *c = job->on_way; c; c = c->next)
+        if (c->stage == ATTN_BUILT && (job->options->verify_only || !awaits_default(job, c)))
+            found = found && found->doubted && !c->doubted ? found : c;
+    return found;
 }
 
 /* Proofs come first, since a race of several under one lock costs less than several races. */
@@ -141,11 +151,10 @@ static attn_status send_next(attn_job *job, attn_error *err) {
         return built ? send_prove(job, c, err)
                : all ? send_timing(job, ATTN_MSG_ROUNDS, SIZE_MAX, err)
                      : ATTN_OK;
-    if (!job->options->verify_only && awaits_default(job))
-        return ATTN_OK;
+    c = next_to_prove(job);
     if (proved >= job->batch || (proved > 0 && built == 0 && all))
         return send_timing(job, ATTN_MSG_RACE, job->batch, err);
-    return built ? send_prove(job, c, err) : ATTN_OK;
+    return c ? send_prove(job, c, err) : ATTN_OK;
 }
 
 /*-*** Answers ***************************************************/
