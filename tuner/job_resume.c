@@ -144,7 +144,7 @@ static attn_status decide_done(attn_job *job, const attn_db_rows *rows, bool *do
     const attn_tune_options *o = job->options;
     bool completed;
     *done = false;
-    if (o->again || !job->stored.family || job->stored.rival || !(job->stored.band < 1))
+    if (o->again || o->fresh || !job->stored.family || job->stored.rival || !(job->stored.band < 1))
         return ATTN_OK;
     ATTN_TRY(was_completed(job, &completed, err));
     bool had_time = !o->family && job->seconds_before >= ENOUGH * job->share_s;

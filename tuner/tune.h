@@ -140,7 +140,7 @@ typedef struct attn_tune_result {
  * Running the same command again resumes: trials that have an end are not repeated, and a problem
  * whose search was complete, or that has been given the budget before (by runs of all families),
  * and whose winner is fresh (same sources, toolchain, environment, threads, mode) is only reported,
- * unless `again`. */
+ * unless `again` or `fresh`. */
 attn_status attn_tune_run(const attn_tune_options *options, attn_tune_result *result,
                           attn_error *err);
 void attn_tune_result_free(attn_tune_result *result);

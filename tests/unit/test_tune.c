@@ -157,6 +157,15 @@ static void check_run(void) {
     CHECK(!result.summary[0].resumed && result.summary[0].family != NULL);
     attn_tune_result_free(&result);
 
+    CHECK_CASE("fresh: what is stored ends no search");
+    options.again = false;
+    options.fresh = true;
+    CHECK_OK(attn_tune_run(&options, &result, &err), err.line);
+    CHECK(!result.summary[0].resumed && result.summary[0].family != NULL);
+    attn_tune_result_free(&result);
+    options.again = true;
+    options.fresh = false;
+
     CHECK_CASE("what was tried outside the core is no candidate of a search of the core");
     options.whole = true;
     CHECK_OK(attn_tune_run(&options, &result, &err), err.line);
