@@ -18,6 +18,7 @@ constexpr int ROWS = $(ROWS);     // query rows of a thread
 constexpr int KEYS = $(KEYS);     // keys of a thread
 constexpr int STAGES = $(STAGES); // buffers of K and V
 constexpr int PARTS = $(PARTS);   // the weights change hands in so many parts
+constexpr bool AHEAD = $(AHEAD);  // operands are loaded a step before their use
 constexpr bool IN_ROW = $(ORDER == "row");        // query tiles of a head: as they come, or
 constexpr bool SECTIONS = $(ORDER == "sections"); // longest first: of some heads, or of all
 constexpr bool ALIGNED = $(ALIGNED);              // rows begin at multiples of 16 bytes
@@ -89,32 +90,42 @@ ATTN_DEVICE void multiply_add(float4 a, float4 b, float &sum) {
     sum = fmaf(a.w, b.w, sum);
 }
 
-// S = Q K^T. This thread's keys are lane_n() + LANES * j. The operands of the next four columns
-// are on their way as soon as the last row has used these.
-ATTN_DEVICE void score(float s[ROWS][KEYS], const float *k) {
-    const float *q = shared + (threadIdx.x / 32 * WARP_ROWS + lane_m()) * PITCH;
-    k += lane_n() * PITCH;
-    float4 a = load_four(q), b[KEYS];
+// The first row's and all keys' operands of a step.
+ATTN_DEVICE void load_step(float4 &a, float4 b[KEYS], const float *q, const float *k) {
+    a = load_four(q);
 #pragma unroll
     for (int j = 0; j < KEYS; j++)
         b[j] = load_four(k + LANES * j * PITCH);
+}
+
+// S = Q K^T. This thread's keys are lane_n() + LANES * j. AHEAD, the operands of the next four
+// columns are on their way as soon as the last row has used these.
+ATTN_DEVICE void score(float s[ROWS][KEYS], const float *k) {
+    const float *q = shared + (threadIdx.x / 32 * WARP_ROWS + lane_m()) * PITCH;
+    float4 a, b[KEYS];
+    k += lane_n() * PITCH;
 #pragma unroll
     for (int i = 0; i < ROWS; i++)
 #pragma unroll
         for (int j = 0; j < KEYS; j++)
             s[i][j] = 0.0f;
+    if constexpr (AHEAD)
+        load_step(a, b, q, k);
 #pragma unroll $(UNROLL)
     for (int d = 0; d < DK; d += 4) {
         const int next = d + 4 < DK ? d + 4 : 0;
+        if constexpr (!AHEAD)
+            load_step(a, b, q + d, k + d);
 #pragma unroll
         for (int i = 0; i < ROWS; i++) {
             const float4 row = a;
             const bool last = i + 1 == ROWS;
-            a = load_four(q + (last ? next : LANES_M * (i + 1) * PITCH + d));
+            if (AHEAD || !last)
+                a = load_four(q + (last ? next : LANES_M * (i + 1) * PITCH + d));
 #pragma unroll
             for (int j = 0; j < KEYS; j++) {
                 multiply_add(row, b[j], s[i][j]);
-                if (last)
+                if (AHEAD && last)
                     b[j] = load_four(k + LANES * j * PITCH + next);
             }
         }
@@ -188,29 +199,36 @@ ATTN_DEVICE void hand_over(const float s[ROWS][KEYS], float *p, int part) {
     __syncwarp();
 }
 
-// O += P V for the keys of one part, whose weights are in p and values in v. Operands are loaded
-// ahead as in `score`.
+// O += P V for the keys of one part, whose weights are in p and values in v.
 ATTN_DEVICE void add_part(state &st, const float *p, const float *v) {
-    float4 weight[ROWS], value[OUT / 4];
+    float4 weight[ROWS], value[OUT / 4]; // AHEAD: of the next four keys, of the next key
+    if constexpr (AHEAD) {
 #pragma unroll
-    for (int i = 0; i < ROWS; i++)
-        weight[i] = load_four(p + LANES_M * i * PITCH_P);
+        for (int i = 0; i < ROWS; i++)
+            weight[i] = load_four(p + LANES_M * i * PITCH_P);
 #pragma unroll
-    for (int c = 0; c < OUT / 4; c++)
-        value[c] = load_four(v + 4 * LANES * c);
+        for (int c = 0; c < OUT / 4; c++)
+            value[c] = load_four(v + 4 * LANES * c);
+    }
 #pragma unroll $(UNROLL)
     for (int key = 0; key < PART_KEYS; key += 4) {
         const int next = key + 4 < PART_KEYS ? key + 4 : 0;
+        if constexpr (!AHEAD)
+#pragma unroll
+            for (int i = 0; i < ROWS; i++)
+                weight[i] = load_four(p + LANES_M * i * PITCH_P + key);
 #pragma unroll
         for (int e = 0; e < 4; e++)
 #pragma unroll
             for (int c = 0; c < OUT / 4; c++) {
-                const float4 four = value[c];
-                value[c] = load_four(v + (e < 3 ? key + e + 1 : next) * PITCH_V + 4 * LANES * c);
+                const float *column = v + 4 * LANES * c;
+                const float4 four = AHEAD ? value[c] : load_four(column + (key + e) * PITCH_V);
+                if constexpr (AHEAD)
+                    value[c] = load_four(column + (e < 3 ? key + e + 1 : next) * PITCH_V);
 #pragma unroll
                 for (int i = 0; i < ROWS; i++) {
                     add_four(&st.o[i][4 * c], element(weight[i], e), four);
-                    if (e == 3 && c + 1 == OUT / 4)
+                    if (AHEAD && e == 3 && c + 1 == OUT / 4)
                         weight[i] = load_four(p + LANES_M * i * PITCH_P + next);
                 }
             }

@@ -43,12 +43,13 @@ return family {
     { "STAGES", { 1, 2 }, "buffers of K and V in shared memory" },
     { "PARTS", { 1, 2, 4 }, "parts in which the weights of a tile change hands" },
     { "UNROLL", { 1, 2, 4 }, "steps of four columns, or keys, that are unrolled" },
+    { "AHEAD", { false, true }, "operands of a step are loaded before it, or during the one before" },
     { "ORDER", { "sections", "longest_first", "row" },
       "query tiles: long ones first, of 32 MB of K and V or of all heads, or as they come" },
     { "MIN_BLOCKS", { 1, 2, 3 }, "blocks a multiprocessor that the registers must allow" },
   },
 
-  core = { WARPS = { 4, 8 }, ORDER = { "sections" }, UNROLL = { 2, 4 } },
+  core = { WARPS = { 4, 8 }, ORDER = { "sections" }, UNROLL = { 1, 2 } },
 
   derive = function(c, p)
     c.HEAD_DIM, c.HEAD_DIM_V = p.head_dim, p.head_dim_v
@@ -85,7 +86,8 @@ return family {
     for _, size in ipairs { { 8, 8, 8 }, { 8, 4, 8 }, { 8, 4, 4 }, { 4, 4, 4 }, { 4, 2, 2 } } do
       local c = {
         WARPS = size[3], LANES = wide and 16 or 8, ROWS = size[1], KEYS = size[2], STAGES = 1,
-        PARTS = math.min(size[2], 4), UNROLL = 2, ORDER = "sections", MIN_BLOCKS = 1,
+        PARTS = math.min(size[2], 4), UNROLL = 1, AHEAD = false,
+        ORDER = "sections", MIN_BLOCKS = 1,
       }
       local tiles = p.batch * p.heads_q * ceil_div(p.seq_q, block_rows(c))
       if 4 * floats(c, p) <= dev.smem_optin and registers(c, p) <= 220 then best = c end
