@@ -269,7 +269,7 @@ static attn_status gather_stored(struct maker *m, bool *serves, attn_error *err)
     ATTN_TRY(add_databases(m, err));
     if (m->entry)
         m->entry->lean = true;
-    *serves = attn_class_serves(m->entry, m->problem);
+    *serves = m->entry && attn_class_serves(m->entry, m->problem);
     if (!*serves) {
         attn_class_free(m->entry);
         *m = (struct maker){

@@ -1,7 +1,8 @@
 /* test_cuda_compile.c: every CUDA family for every architecture, without a GPU: the default and
  * DRAWN variants of each, built by NVRTC or nvJitLink.
  *
- *     test_cuda_compile [-v] [FAMILY [DRAWN]]     -v: registers, spills and bytes of each
+ *     test_cuda_compile [-v] [FAMILY|all [DRAWN]]     -v: registers, spills and bytes of each;
+ *                                                     DRAWN for each architecture, 8 if not given
  *
  * Fails where the compilers are missing: a build that cannot check its kernels says so. */
 #include <pthread.h>
@@ -144,7 +145,7 @@ int main(int argc, char **argv) {
     attn_error err = ATTN_ERROR_INIT;
     bool verbose = argc > 1 && strcmp(argv[1], "-v") == 0;
     const char *only = argc > 1 + verbose ? argv[1 + verbose] : NULL;
-    size_t drawn = argc > 2 + verbose ? (size_t)atol(argv[2 + verbose]) : 20;
+    size_t drawn = argc > 2 + verbose ? (size_t)atol(argv[2 + verbose]) : 8;
     if (!CHECK_OK(attn_gen_open(getenv("ATTNTUNE_PATH"), &gen, &err), err.line))
         return check_done();
     for (size_t d = 0; attn_gen_profile_name(gen, d); d++) {
@@ -155,7 +156,7 @@ int main(int argc, char **argv) {
             const char *name = attn_gen_family_name(gen, f);
             if (CHECK_OK(attn_gen_family(gen, name, &family, &err), err.line) &&
                 strcmp(family.backend, "cuda") == 0 && strcmp(device.backend, "cuda") == 0 &&
-                (!only || strcmp(only, name) == 0))
+                (!only || strcmp(only, "all") == 0 || strcmp(only, name) == 0))
                 add_family(gen, name, &device, drawn);
         }
     }
