@@ -261,6 +261,10 @@ static attn_status take_rounds(attn_job *job, attn_fields *fields, attn_error *e
     if (size != job->asked_count * ATTN_ROUNDS * sizeof *ns)
         return attn_fail(err, ATTN_ERR_INTERNAL, "a worker's rounds have %zu bytes", size);
     ATTN_TRY(attn_job_take_rounds(job, ns, ATTN_ROUNDS, &more, err));
+    /* One of them is the winner, whatever its race made of it. */
+    for (attn_candidate *c = job->on_way; !more && job->options->db && c; c = c->next)
+        if (c->binary)
+            ATTN_TRY(attn_db_binary_put(job->options->db, c->build, c->binary, err));
     while (!more && job->on_way)
         ATTN_TRY(attn_candidate_drop(job, job->on_way, err));
     return ATTN_OK;
