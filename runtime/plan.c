@@ -47,9 +47,10 @@ static attn_status fill(attn_plan *plan, attn_runtime_device *device, attn_effor
         ATTN_TRY(attn_measure(plan->ctx, device, &plan->problem, err));
     else if (entry ? entry->effort < effort : plan->ctx->options.effort != effort)
         return take_apart(plan, device, effort, err);
-    ATTN_TRY(attn_table_class(plan->ctx, device, &plan->problem,
-                              effort == ATTN_MEASURE ? ATTN_CLASS_ANEW : ATTN_CLASS_SERVES, &entry,
-                              err));
+    if (effort == ATTN_MEASURE || !attn_class_serves(entry, &plan->problem)) /* else: no lock */
+        ATTN_TRY(attn_table_class(plan->ctx, device, &plan->problem,
+                                  effort == ATTN_MEASURE ? ATTN_CLASS_ANEW : ATTN_CLASS_SERVES,
+                                  &entry, err));
     ATTN_TRY(take(plan, entry, effort, err));
     if (plan->chosen.any_strides || !entry->lean)
         return ATTN_OK;
