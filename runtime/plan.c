@@ -47,11 +47,11 @@ static attn_status fill(attn_plan *plan, attn_runtime_device *device, attn_effor
         ATTN_TRY(attn_measure(plan->ctx, device, &plan->problem, err));
     else if (entry ? entry->effort < effort : plan->ctx->options.effort != effort)
         return take_apart(plan, device, effort, err);
-    if (effort == ATTN_MEASURE || !attn_class_serves(entry, &plan->problem)) /* else: no lock */
+    if (effort == ATTN_MEASURE || !entry || !attn_class_serves(entry, &plan->problem))
         ATTN_TRY(attn_table_class(plan->ctx, device, &plan->problem,
                                   effort == ATTN_MEASURE ? ATTN_CLASS_ANEW : ATTN_CLASS_SERVES,
                                   &entry, err));
-    ATTN_TRY(take(plan, entry, effort, err));
+    ATTN_TRY(take(plan, entry, effort, err)); /* from a class that is there: no lock was taken */
     if (plan->chosen.any_strides || !entry->lean)
         return ATTN_OK;
     /* The tensors are not known yet: another kernel may have to take over. */
