@@ -1,4 +1,4 @@
-/* cmd_db_rows.c: rows of the databases: selecting, `db best` and `db list`. */
+/* cmd_db_rows.c: rows of the databases: selecting, and `db list`. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -97,91 +97,6 @@ static void add_config(const attn_cli *cli, const attn_db_row *row, attn_report 
                            row->variant.config);
     else
         attn_report_text(report, row->variant.config);
-}
-
-/*-*** db best ***************************************************/
-
-static const attn_column best_columns[] = {
-    {"source", ATTN_TEXT}, /* user, system */
-    {"device", ATTN_TEXT},          {"threads", ATTN_NUMBER}, {"mode", ATTN_TEXT},
-    {"problem", ATTN_TEXT},         {"ms", ATTN_NUMBER},      {"gflops", ATTN_NUMBER},
-    {"times_default", ATTN_NUMBER}, {"binary", ATTN_TEXT},    {"ended", ATTN_TEXT},
-    {"stale", ATTN_TEXT}, /* why it is no longer what would be made today */
-    {"winner", ATTN_TEXT},          {"config", ATTN_TEXT},
-};
-
-static void add_best(const attn_cli *cli, const char *source, const attn_db_row *row,
-                     attn_report *report) {
-    char text[ATTN_PROBLEM_TEXT], ended[32];
-    double ns = attn_row_ns(row);
-    attn_time_text(row->ended, ended);
-    attn_report_text(report, source);
-    attn_report_text(report, row->device_name);
-    attn_report_number(report, row->threads > 0 ? (double)row->threads : NAN);
-    attn_report_text(report, attn_mode_name(row->mode));
-    attn_report_text(report, attn_problem_text(&row->problem, text));
-    attn_report_number(report, ns * 1e-6);
-    attn_report_number(report, attn_problem_flops(&row->problem) / ns);
-    attn_report_number(report, row->default_ns / ns);
-    attn_report_text(report, row->has_binary ? "stored" : NULL);
-    attn_report_text(report, ended);
-    attn_report_text(report, attn_row_stale(cli->gen, row));
-    attn_report_text(report, row->variant.family);
-    add_config(cli, row, report);
-}
-
-static bool has_problem(const attn_db_rows *rows, const attn_problem *problem) {
-    for (size_t i = 0; i < rows->count; i++)
-        if (attn_hash_equal(attn_problem_hash(&rows->row[i].problem), attn_problem_hash(problem)))
-            return true;
-    return false;
-}
-
-/* A problem that was asked for and has no winner is a finding. */
-static int say_without(const attn_cli *cli, const attn_best *best) {
-    char text[ATTN_PROBLEM_TEXT];
-    int code = ATTN_EXIT_OK;
-    if (best->user.count + best->system.count == 0 && cli->problems == 0)
-        attn_say("there is no winner yet; `attntune tune` finds them");
-    for (size_t i = 0; i < cli->problems; i++) {
-        const attn_problem *problem = &cli->problem[i];
-        if (has_problem(&best->user, problem) || has_problem(&best->system, problem))
-            continue;
-        (void)attn_problem_text(problem, text);
-        attn_say("%s has no winner; `attntune tune %s` finds one", text, text);
-        code = ATTN_EXIT_FOUND;
-    }
-    return code;
-}
-
-int attn_cmd_db_best(attn_cli *cli) {
-    attn_error err = ATTN_ERROR_INIT;
-    attn_best best;
-    attn_report report;
-    bool absent = false;
-    ATTN_STEP(attn_cli_gen(cli));
-    ATTN_STEP(attn_cli_selection(cli));
-    if (cli->args.family) {
-        attn_family_info info;
-        ATTN_STEP(attn_cli_family(cli, cli->args.family, &info));
-        cli->args.family = info.name;
-    }
-    ATTN_STEP(attn_cli_db(cli, ATTN_DB_READ, &absent));
-    ATTN_STEP(attn_cli_system(cli));
-    if (attn_best_find(cli, &best, &err) != ATTN_OK)
-        return attn_failure(err.status, &err);
-    attn_report_begin(&report, (attn_format)cli->args.format, best_columns,
-                      ATTN_COLUMNS(best_columns));
-    for (size_t i = 0; i < best.user.count; i++)
-        add_best(cli, "user", &best.user.row[i], &report);
-    for (size_t i = 0; i < best.system.count; i++)
-        if (best.system.row[i].rank > 0)
-            add_best(cli, "system", &best.system.row[i], &report);
-    int code = say_without(cli, &best);
-    attn_best_free(&best);
-    if (attn_report_end(&report, &cli->out, &err) != ATTN_OK)
-        return attn_failure(err.status, &err);
-    return code;
 }
 
 /*-*** db list ***************************************************/
