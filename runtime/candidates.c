@@ -233,15 +233,26 @@ static attn_status next_family(struct maker *m, attn_gen *gen, bool reference, i
     return found ? ATTN_OK : ATTN_ERR_NOT_FOUND;
 }
 
-/* The families of the backend: those that are tuned, or the references. */
+/* Was a candidate added to the first `before` that takes every shape? */
+static bool takes_all(const struct maker *m, size_t before) {
+    return m->entry && m->entry->count > before &&
+           m->entry->candidate[before].loaded->launch.limits == 0;
+}
+
+/* The families of the backend: those that are tuned, or the references. None is compiled that comes
+ * behind one that takes every shape, since it would not be chosen. */
 static attn_status add_families(struct maker *m, bool reference, attn_error *err) {
     attn_gen *gen;
     attn_origin origin = reference ? ATTN_ORIGIN_REFERENCE : ATTN_ORIGIN_DEFAULT;
     if (m->effort == ATTN_CACHED || attn_context_gen(m->ctx, &gen, &m->failure) != ATTN_OK)
         return ATTN_OK;
     attn_family_info family = {.name = "", .preference = INT32_MAX};
-    while (next_family(m, gen, reference, family.preference, family.name, &family) == ATTN_OK)
+    while (next_family(m, gen, reference, family.preference, family.name, &family) == ATTN_OK) {
+        size_t before = m->entry ? m->entry->count : 0;
         ATTN_TRY(add_family(m, family.name, origin, err));
+        if (takes_all(m, before))
+            break;
+    }
     return ATTN_OK;
 }
 

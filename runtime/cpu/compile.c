@@ -54,6 +54,7 @@ static attn_status link_object(const attn_tool *tool, const attn_cpu_flags *flag
                                 "-s",
                                 "-Wl,-z,noexecstack",
                                 "-Wl,--build-id=none",
+                                "-Wl,-z,defs", /* what is missing is missed here */
                                 object,
                                 "-o",
                                 shared,
