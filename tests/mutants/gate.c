@@ -6,7 +6,8 @@
  *                                   every value of every parameter; on the problem itself alone
  *
  * A family of cuda/ runs on the first GPU, all in this process. Exit code: 0 all are right, 1 at
- * least one is wrong, 2 something else failed, 77 there is no such device. */
+ * least one is wrong, 2 something else failed, 77 there is no such device, or the family is for
+ * another of its kind. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -87,6 +88,33 @@ static attn_status open_host(const char *path, const char *family, cpu_host *hos
     return cpu_host_open_on(&attn_backend_cuda, path, host, err);
 }
 
+static attn_status accepts(const cpu_host *host, const attn_device_info *device, const char *family,
+                           const attn_problem *problem, attn_error *err) {
+    attn_space *space = NULL;
+    attn_status st = attn_space_open(host->gen, family, problem, device, &space, err);
+    attn_space_close(space);
+    return st;
+}
+
+/* The family does not accept the problem on this device, and would on one of those that profiles
+ * describe; err says why not here. */
+static bool wants_another(const cpu_host *host, const char *family, const char *text,
+                          attn_error *err) {
+    attn_error ignored = ATTN_ERROR_INIT;
+    attn_device_info device;
+    attn_problem problem;
+    const char *arch;
+    if (attn_problem_parse(text, &problem, NULL, 0) != ATTN_OK ||
+        accepts(host, &host->info, family, &problem, err) != ATTN_ERR_NOT_ACCEPTED)
+        return false;
+    for (size_t i = 0; (arch = attn_gen_profile_name(host->gen, i)); i++)
+        if (attn_gen_profile(host->gen, arch, &device, &ignored) == ATTN_OK &&
+            strcmp(device.backend, host->info.backend) == 0 &&
+            accepts(host, &device, family, &problem, &ignored) == ATTN_OK)
+            return true;
+    return false;
+}
+
 int main(int argc, char **argv) {
     attn_error err = ATTN_ERROR_INIT;
     const char *path = NULL;
@@ -102,7 +130,8 @@ int main(int argc, char **argv) {
     if (argc - family < (draws ? 2 : 3))
         return usage();
     attn_status st = open_host(path, argv[family], &host, &err);
-    if (st == ATTN_ERR_NO_DEVICE) {
+    if (st == ATTN_ERR_NO_DEVICE ||
+        (st == ATTN_OK && wants_another(&host, argv[family], argv[family + 1], &err))) {
         printf("skipped: %s\n", err.line);
         code = 77;
     } else if (st != ATTN_OK) {

@@ -1,5 +1,6 @@
 /* test_gen_compile.c: rendered sources go through the C compiler: every family's default on every
- * profile that this host can compile for, and errors that name the template's own lines. */
+ * profile that this host can compile for, others of the widest, and errors that name the template's
+ * own lines. */
 #include "check.h"
 #include "core/problem.h"
 #include "gen.h"
@@ -27,12 +28,25 @@ static int compile(const attn_variant *variant, const char *flags, attn_str *log
     return pclose(p);
 }
 
+enum { DRAWN = 4, CORE_MAX = 3000 };
+
+/* The default, or of the core the n-th of DRAWN configurations, which lie far apart. */
+static attn_status draw(attn_space *space, int n, attn_config *config) {
+    attn_config_list list;
+    if (n == 0)
+        return attn_space_default(space, config, &err);
+    ATTN_TRY(attn_space_list(space, true, CORE_MAX, &list, &err));
+    *config = list.config[list.count * (size_t)n / DRAWN];
+    attn_config_list_free(&list);
+    return ATTN_OK;
+}
+
 static attn_status render(attn_gen *gen, const char *family, const attn_problem *problem,
-                          const attn_device_info *device, attn_variant *variant) {
+                          const attn_device_info *device, int n, attn_variant *variant) {
     attn_space *space;
     attn_config config;
     ATTN_TRY(attn_space_open(gen, family, problem, device, &space, &err));
-    attn_status st = attn_space_default(space, &config, &err);
+    attn_status st = draw(space, n, &config);
     if (st == ATTN_OK)
         st = attn_space_render(space, &config, variant, &err);
     attn_space_close(space);
@@ -45,6 +59,22 @@ static const char *flags_of(const attn_variant *variant) {
     return strncmp(text, "compiler=", 9) == 0 ? text + strcspn(text, " ") : text;
 }
 
+static void one_variant(attn_gen *gen, const char *family, const char *text,
+                        const attn_device_info *device, int n) {
+    attn_problem problem;
+    attn_variant variant;
+    attn_str log = ATTN_STR_INIT;
+    CHECK_CASE("%s %s %s %d", family, text, device->arch, n);
+    CHECK_OK(attn_problem_parse(text, &problem, NULL, 0), "");
+    attn_status st = render(gen, family, &problem, device, n, &variant);
+    if (st == ATTN_ERR_NOT_ACCEPTED || !CHECK_OK(st, err.line))
+        return;
+    CHECK_EQ_INT(compile(&variant, flags_of(&variant), &log), 0);
+    CHECK_STR(attn_str_text(&log), "");
+    attn_str_free(&log);
+    attn_variant_free(&variant);
+}
+
 static void every_family(void) {
     attn_gen *gen = NULL;
     char path[1024];
@@ -52,7 +82,8 @@ static void every_family(void) {
     (void)snprintf(path, sizeof path, "%s/tests/toy", source ? source : ".");
     CHECK_OK(attn_gen_open(path, &gen, &err), err.line);
     static const char *const problems[] = {"fwd:f32:b1:h4:s1024:d64",
-                                           "fwd:f32:b1:h4:s1024:d72:dv40:causal:lse:a1"};
+                                           "fwd:f32:b1:h4:s1024:d72:dv40:causal:lse:a1",
+                                           "fwd:bf16:b1:h4:s1024:d72:dv40:causal:lse:a1"};
     for (size_t i = 0; gen && i < attn_gen_family_count(gen); i++) {
         const char *name = attn_gen_family_name(gen, i), *arch;
         for (size_t d = 0; (arch = attn_gen_profile_name(gen, d)); d++) {
@@ -60,22 +91,10 @@ static void every_family(void) {
             CHECK_OK(attn_gen_profile(gen, arch, &device, &err), err.line);
             if (strncmp(arch, "cpu:", 4) != 0 || !attn_device_prop(&device, "x86_64"))
                 continue;
-            for (size_t k = 0; k < sizeof problems / sizeof problems[0]; k++) {
-                attn_problem problem;
-                attn_variant variant;
-                attn_str log = ATTN_STR_INIT;
-                CHECK_CASE("%s %s %s", name, problems[k], arch);
-                CHECK_OK(attn_problem_parse(problems[k], &problem, NULL, 0), "");
-                attn_status st = render(gen, name, &problem, &device, &variant);
-                if (st == ATTN_ERR_NOT_ACCEPTED)
-                    continue;
-                if (!CHECK_OK(st, err.line))
-                    continue;
-                CHECK_EQ_INT(compile(&variant, flags_of(&variant), &log), 0);
-                CHECK_STR(attn_str_text(&log), "");
-                attn_str_free(&log);
-                attn_variant_free(&variant);
-            }
+            int count = strcmp(arch, "cpu:avx512_amx") == 0 ? DRAWN : 1;
+            for (size_t k = 0; k < sizeof problems / sizeof problems[0]; k++)
+                for (int n = 0; n < count; n++)
+                    one_variant(gen, name, problems[k], &device, n);
         }
     }
     attn_gen_close(gen);
@@ -95,7 +114,7 @@ static void error_place(const char *from, const char *to, const char *helper, co
     CHECK_OK(attn_gen_open(folder, &gen, &err), err.line);
     CHECK_OK(attn_problem_parse("fwd:f32:b1:h4:s64:d64", &problem, NULL, 0), "");
     CHECK_OK(attn_gen_profile(gen, "cpu:avx2", &device, &err), err.line);
-    if (CHECK_OK(render(gen, "t", &problem, &device, &variant), err.line)) {
+    if (CHECK_OK(render(gen, "t", &problem, &device, 0, &variant), err.line)) {
         CHECK(compile(&variant, "", &log) != 0);
         CHECK_HAS(attn_str_text(&log), place);
         attn_variant_free(&variant);

@@ -27,7 +27,8 @@ static void append_own(attn_str *out, const char *text) {
 static attn_status open_first(attn_gen *gen, const char *family, attn_space **space,
                               const char **arch) {
     static const char *const problems[] = {"fwd:f32:b1:h4:s1024:d64:causal",
-                                           "fwd:f16:b1:h4:s1024:d128:causal"};
+                                           "fwd:f16:b1:h4:s1024:d128:causal",
+                                           "fwd:bf16:b1:h4:s1024:d128:causal"};
     attn_device_info fake = {.backend = "fake", .arch = "fake"};
     for (size_t i = 0; i < sizeof problems / sizeof problems[0]; i++) {
         attn_problem problem;

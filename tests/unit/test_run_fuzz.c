@@ -6,11 +6,23 @@
  * groups, lengths, window sides, layout, strides (padded, repeated, a1), scale. */
 #include "check.h"
 #include "context.h"
+#include "core/half.h"
 #include "naive.h"
 
 static const char *const CLASSES[] = {
-    "d64",    "d64:causal",      "d64:window3,2:lse", "d64:causal_tl:a1", "d40:causal:lse",
-    "d33:a1", "d128:causal:lse", "d8:dv24:causal",    "d80:window-1,0",   "d1:lse:a1",
+    "f32:d64",
+    "f32:d64:causal",
+    "f32:d64:window3,2:lse",
+    "f32:d64:causal_tl:a1",
+    "f32:d40:causal:lse",
+    "f32:d33:a1",
+    "f32:d128:causal:lse",
+    "f32:d8:dv24:causal",
+    "f32:d80:window-1,0",
+    "f32:d1:lse:a1",
+    "bf16:d64:causal:lse",
+    "bf16:d128:window5,1",
+    "bf16:d33:dv50:causal_tl:a1",
 };
 enum { N_CLASSES = sizeof CLASSES / sizeof CLASSES[0] };
 
@@ -28,7 +40,7 @@ static attn_problem draw_problem(int class_index) {
     static const int32_t groups[] = {1, 1, 2, 3, 5, 8};
     attn_problem p = {0};
     char text[ATTN_PROBLEM_TEXT], error[256] = "";
-    (void)snprintf(text, sizeof text, "fwd:f32:b1:h1:s1:%s", CLASSES[class_index]);
+    (void)snprintf(text, sizeof text, "fwd:b1:h1:s1:%s", CLASSES[class_index]);
     CHECK_OK(attn_problem_parse(text, &p, error, sizeof error), error);
     p.batch = draw(0, 20) ? draw(1, 2) : 0;
     p.heads_kv = draw(1, 2);
@@ -45,7 +57,7 @@ static attn_problem draw_problem(int class_index) {
 
 /* Strides as the problem's alignment allows them: padded rows, and at times a repeated head. */
 static void draw_strides(const attn_problem *p, attn_forward_tensors *t) {
-    int64_t step = p->alignment == ATTN_A16 ? 4 : 1;
+    int64_t step = p->alignment != ATTN_A16 ? 1 : p->dtype == ATTN_F32 ? 4 : 8;
     attn_forward_strides(p, t);
     int64_t *const strides[] = {t->q_stride, t->k_stride, t->v_stride, t->o_stride};
     for (int i = 0; i < 4; i++) {
@@ -69,6 +81,43 @@ static size_t kernels_loaded(attn_context *ctx) {
     return n;
 }
 
+/* Numbers as bfloat16; the floats become what these are worth. */
+static uint16_t *narrow(float *x, size_t count) {
+    uint16_t *half = aligned_alloc(64, (count * sizeof *half + 127) / 64 * 64);
+    for (size_t i = 0; half && i < count; i++) {
+        half[i] = attn_bf16_of_float(x[i]);
+        x[i] = attn_float_of_bf16(half[i]);
+    }
+    return half;
+}
+
+/* The same run on tensors of bfloat16, whose values the tensors of float then have. */
+static attn_status run_bf16(attn_context *ctx, const attn_problem *p, naive_tensors *n, void *ws,
+                            size_t ws_bytes) {
+    attn_forward_tensors t = n->t;
+    uint16_t *half[4];
+    for (int i = 0; i < 4; i++)
+        half[i] = narrow(n->buffer[i], n->elements[i]);
+    t.q = half[0];
+    t.k = half[1];
+    t.v = half[2];
+    t.o = half[3];
+    attn_status st = CHECK(half[0] && half[1] && half[2] && half[3])
+                         ? attn_run(ctx, p, ATTN_DEVICE_CPU, &t, ws, ws_bytes, NULL)
+                         : ATTN_ERR_NOMEM;
+    for (size_t i = 0; half[3] && i < n->elements[3]; i++)
+        n->buffer[3][i] = attn_float_of_bf16(half[3][i]);
+    for (int i = 0; i < 4; i++)
+        free(half[i]);
+    return st;
+}
+
+static attn_status run(attn_context *ctx, const attn_problem *p, naive_tensors *n, void *ws,
+                       size_t ws_bytes) {
+    return p->dtype == ATTN_BF16 ? run_bf16(ctx, p, n, ws, ws_bytes)
+                                 : attn_run(ctx, p, ATTN_DEVICE_CPU, &n->t, ws, ws_bytes, NULL);
+}
+
 static bool run_one(attn_context *ctx, const attn_problem *p, void *ws, size_t ws_bytes) {
     static const float scales[] = {0.0f, -0.7f, 3.0f, 40.0f};
     naive_tensors n = {.t = ATTN_FORWARD_TENSORS_INIT};
@@ -78,11 +127,11 @@ static bool run_one(attn_context *ctx, const attn_problem *p, void *ws, size_t w
     draw_strides(p, &n.t);
     if (!draw(0, 2))
         n.t.scale = scales[draw(0, 3)];
-    bool good =
-        CHECK(naive_fill(p, &n)) &&
-        CHECK(attn_workspace_size(ctx, p, ATTN_DEVICE_CPU) <= ws_bytes) &&
-        CHECK_OK(attn_run(ctx, p, ATTN_DEVICE_CPU, &n.t, ws, ws_bytes, NULL), attn_last_error(ctx));
+    bool good = CHECK(naive_fill(p, &n)) &&
+                CHECK(attn_workspace_size(ctx, p, ATTN_DEVICE_CPU) <= ws_bytes) &&
+                CHECK_OK(run(ctx, p, &n, ws, ws_bytes), attn_last_error(ctx));
     double bound = n.t.scale > 10 ? 4e-4 : 2e-5; /* the error of a logit grows with the logit */
+    bound = p->dtype == ATTN_BF16 ? 1e-2 : bound;
     good = good && CHECK_NEAR(naive_error(p, &n), 0, bound);
     naive_free(&n);
     return good;

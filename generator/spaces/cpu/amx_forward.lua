@@ -1,0 +1,98 @@
+-- cpu/amx_forward: bf16 attention of many query rows on AMX tiles.
+
+-- Rows of a group, and keys of a task that packs: see the template.
+local ROWS, PACK_ROWS = 32, 64
+
+-- Groups of a task: many, for fewer passes over K and V, while each thread still gets eight tasks.
+local function groups(p, dev)
+  for _, count in ipairs { 4, 2 } do
+    local tasks = p.batch * ceil_div(p.heads_q * p.seq_q, count * ROWS)
+    if tasks >= 8 * dev.threads then return count end
+  end
+  return 1
+end
+
+return family {
+  name = "amx_forward", op = "forward", backend = "cpu", template = "cpu/amx_forward.c",
+  doc = "Online-softmax attention for bf16 on AMX tiles: 32 query rows a group, packed K and V.",
+
+  accepts = function(p, dev)
+    if p.dtype ~= "bf16" then
+      return false, "it is for bf16 (tiles of f16 would need AMX-FP16)"
+    elseif dev.amx_bf16 == 0 or dev.avx512_bf16 == 0 then
+      return false, "it needs amx_bf16 and avx512_bf16: a CPU that has them, and a kernel that "
+        .. "permits this process to use tiles"
+    end
+    return true
+  end,
+
+  params = {
+    { "BLOCK_K", { 64, 128, 256 }, "keys of a job: of one turn of scores, weights and outputs" },
+    { "GROUPS", { 1, 2, 4, 8 }, "groups of a task, which share each block of K and V" },
+    { "OVERLAP", { 0, 1 }, "1: scores of the next job stand between the rows of weights" },
+    { "LAZY", { 0, 8 }, "O is rescaled when a weight would be above two to this power" },
+    { "EXP_DEGREE", { 3, 4, 5 }, "degree of the polynomial for 2^x" },
+    { "UNROLL", { 1, 2, 4 }, "chunks of 32 keys unrolled in the loops over weights" },
+    { "LOAD_KV", { "keep", "stream" }, "tiles of K and V are to stay in the first cache, or not" },
+    { "PACK_GQA", { 0, 1 }, "1: the heads that share K and V are rows of one task" },
+    { "ORDER", { "longest_first", "row" }, "order in which tasks are dealt" },
+    { "COMPILER", { "cc", "clang" }, "compiler" },
+    { "OPT", { "-O2", "-O3" }, "optimisation level" },
+  },
+
+  core = {
+    EXP_DEGREE = { 3, 4 }, UNROLL = { 2 }, PACK_GQA = { 1 }, ORDER = { "longest_first" },
+    COMPILER = { "cc" }, OPT = { "-O3" },
+  },
+
+  derive = function(c, p)
+    c.HEAD_DIM, c.HEAD_DIM_V = p.head_dim, p.head_dim_v
+    c.LSE = p.lse
+    c.TILES, c.TILES_V = ceil_div(p.head_dim, 32), ceil_div(p.head_dim_v, 16)
+    c.COLUMNS_V = round_up(p.head_dim_v, 32)
+    c.PACK_SYMBOL, c.PACK_ROWS = "amx_forward_pack", PACK_ROWS
+    c.LOAD = c.LOAD_KV == "keep" and "ATTN_TILE_LOAD" or "ATTN_TILE_STREAM"
+
+    -- The size of struct scratch, padding included.
+    local scores = 4 * (1 + c.OVERLAP) * ROWS * (c.BLOCK_K + 16)
+    local weights = 2 * ROWS * (c.BLOCK_K + 32)
+    local group = ROWS * (64 * c.TILES + 4 * c.COLUMNS_V + 64 + 24) + 64
+    c.SCRATCH_BYTES = round_up(scores + weights + c.GROUPS * group, 256)
+  end,
+
+  require = {
+    { "the compiler is here", { "COMPILER" },
+      function(c, _, dev) return c.COMPILER == "cc" or dev[c.COMPILER] ~= 0 end },
+    { "the log-sum-exp needs degree 4 or more", { "EXP_DEGREE" },
+      function(c, p) return c.EXP_DEGREE > 3 or not p.lse end },
+  },
+
+  launch = function(c)
+    return {
+      { symbol = c.PACK_SYMBOL, grid = "kv_tiles", rows = PACK_ROWS },
+      { symbol = "amx_forward", grid = "tiles", rows = c.GROUPS * ROWS, order = c.ORDER,
+        packed = c.PACK_GQA == 1 },
+      workspace = {
+        { bytes = c.SCRATCH_BYTES, per = "worker" },
+        { bytes = 2 * 32 * c.TILES, per = "key", round = PACK_ROWS },
+        { bytes = 2 * 16 * c.TILES_V, per = "key", round = PACK_ROWS },
+      },
+    }
+  end,
+
+  options = function(c)
+    return { compiler = c.COMPILER, flags = {
+      c.OPT, "-ffp-contract=fast", "-fno-math-errno", "-fno-trapping-math", "-mavx512f",
+      "-mavx512bw", "-mavx512dq", "-mavx512vl", "-mavx512bf16", "-mfma", "-mf16c", "-mamx-tile",
+      "-mamx-bf16",
+    } }
+  end,
+
+  defaults = function(p, dev)
+    return {
+      BLOCK_K = 128, GROUPS = groups(p, dev), OVERLAP = 1, LAZY = 8,
+      EXP_DEGREE = p.lse and 4 or 3, UNROLL = 2, LOAD_KV = "keep", PACK_GQA = 1,
+      ORDER = "longest_first", COMPILER = "cc", OPT = "-O3",
+    }
+  end,
+}

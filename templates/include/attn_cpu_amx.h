@@ -1,0 +1,123 @@
+/* attn_cpu_amx.h: AMX tiles, and what lies between them and the vectors of attn_cpu.h.
+ *
+ * A tile is 16 rows of 64 bytes: 32 bf16 or 16 floats. ATTN_TILE_MULTIPLY(c, a, b) adds to the
+ * floats c[i][j] the sum over k < 32 of a[i][k] b[k][j], where b lies in pairs: its row k / 2 holds
+ * b[k][j] and b[k + 1][j] side by side. Denormal factors and results count as 0.
+ *
+ * Include it behind attn_cpu.h, with 16 lanes. Numbers of tiles are constants, 0 to 7.
+ */
+#ifndef ATTN_CPU_AMX_H
+#define ATTN_CPU_AMX_H
+
+enum { ATTN_TILE_ROWS = 16, ATTN_TILE_HALVES = 32, ATTN_TILE_ELEMENTS = 512 };
+
+/* GCC's intrinsics do not say that they read memory: this keeps stores where they stand. */
+#define ATTN_TILE_FENCE() __asm__ volatile("" ::: "memory")
+
+/* A tile from memory, rows `stride` bytes apart; STREAM: it will not be wanted again soon. */
+#define ATTN_TILE_LOAD(tile, from, stride)                                                         \
+    do {                                                                                           \
+        ATTN_TILE_FENCE();                                                                         \
+        _tile_loadd(tile, from, stride);                                                           \
+        ATTN_TILE_FENCE();                                                                         \
+    } while (0)
+#define ATTN_TILE_STREAM(tile, from, stride)                                                       \
+    do {                                                                                           \
+        ATTN_TILE_FENCE();                                                                         \
+        _tile_stream_loadd(tile, from, stride);                                                    \
+        ATTN_TILE_FENCE();                                                                         \
+    } while (0)
+#define ATTN_TILE_STORE(tile, to, stride)                                                          \
+    do {                                                                                           \
+        _tile_stored(tile, to, stride);                                                            \
+        ATTN_TILE_FENCE();                                                                         \
+    } while (0)
+#define ATTN_TILE_CLEAR(tile) _tile_zero(tile)
+#define ATTN_TILE_MULTIPLY(c, a, b) _tile_dpbf16ps(c, a, b)
+
+/* Between these two, all eight tiles are whole ones. The process must have the permission. */
+ATTN_INLINE void attn_tiles_begin(void) {
+    static const struct {
+        uint8_t palette, start_row, reserved[14];
+        uint16_t row_bytes[16];
+        uint8_t rows[16];
+    } config = {1, 0, {0}, {64, 64, 64, 64, 64, 64, 64, 64}, {16, 16, 16, 16, 16, 16, 16, 16}};
+    ATTN_TILE_FENCE();
+    _tile_loadconfig(&config);
+}
+
+ATTN_INLINE void attn_tiles_end(void) {
+    _tile_release();
+}
+
+/* 32 numbers of bf16 of which the first `count` exist; the others are 0 and are not read. */
+ATTN_INLINE __m512i attn_halves(const uint16_t *from, int count) {
+    return _mm512_maskz_loadu_epi16((__mmask32)((1ULL << count) - 1), from);
+}
+
+/* The first `count` of 32 floats, a's before b's, rounded to bf16. */
+ATTN_INLINE void attn_store_halves(uint16_t *to, attn_vf a, attn_vf b, int count) {
+    const __m512i x = (__m512i)_mm512_cvtne2ps_pbh((__m512)b, (__m512)a);
+    _mm512_mask_storeu_epi16(to, (__mmask32)((1ULL << count) - 1), x);
+}
+
+/* Some lane of a is above b's. */
+ATTN_INLINE int attn_vabove(attn_vf a, attn_vf b) {
+    return _mm512_cmp_ps_mask((__m512)a, (__m512)b, _CMP_GT_OQ) != 0;
+}
+
+/* Lane i: i. */
+ATTN_INLINE attn_vi attn_vlanes(void) {
+    return (attn_vi){0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+}
+
+/* Transposes 16 rows of 16 lanes in place. */
+ATTN_INLINE void attn_transpose16(__m512i x[16]) {
+    __m512i a[16], b[16];
+    ATTN_EACH (i, 0, 8) {
+        a[2 * i] = _mm512_unpacklo_epi32(x[2 * i], x[2 * i + 1]);
+        a[2 * i + 1] = _mm512_unpackhi_epi32(x[2 * i], x[2 * i + 1]);
+    }
+    ATTN_EACH (i, 0, 8) { /* b[4 i + j]: in each block of lanes n, column 4 n + j of rows 4 i... */
+        const int from = i / 2 * 4 + i % 2, to = i / 2 * 4 + i % 2 * 2;
+        b[to] = _mm512_unpacklo_epi64(a[from], a[from + 2]);
+        b[to + 1] = _mm512_unpackhi_epi64(a[from], a[from + 2]);
+    }
+    ATTN_EACH (j, 0, 4) {
+        const __m512i even = _mm512_shuffle_i32x4(b[j], b[4 + j], 0x88);
+        const __m512i odd = _mm512_shuffle_i32x4(b[j], b[4 + j], 0xdd);
+        const __m512i even2 = _mm512_shuffle_i32x4(b[8 + j], b[12 + j], 0x88);
+        const __m512i odd2 = _mm512_shuffle_i32x4(b[8 + j], b[12 + j], 0xdd);
+        x[j] = _mm512_shuffle_i32x4(even, even2, 0x88);
+        x[4 + j] = _mm512_shuffle_i32x4(odd, odd2, 0x88);
+        x[8 + j] = _mm512_shuffle_i32x4(even, even2, 0xdd);
+        x[12 + j] = _mm512_shuffle_i32x4(odd, odd2, 0xdd);
+    }
+}
+
+/* A tile b[k][j] of 32 columns k, of which `columns` exist, of 16 rows j, of which `rows` exist. */
+ATTN_INLINE void attn_pack_columns(uint16_t to[ATTN_TILE_ELEMENTS], const uint16_t *from,
+                                   int64_t stride, int rows, int columns) {
+    __m512i x[16];
+    ATTN_EACH (j, 0, 16)
+        x[j] = j < rows ? attn_halves(from + j * stride, columns) : _mm512_setzero_si512();
+    attn_transpose16(x);
+    ATTN_EACH (i, 0, 16)
+        _mm512_store_si512(to + i * ATTN_TILE_HALVES, x[i]);
+}
+
+/* A tile b[k][j] of 32 rows k, of which `rows` exist, of 16 columns j, of which `columns` exist. */
+ATTN_INLINE void attn_pack_rows(uint16_t to[ATTN_TILE_ELEMENTS], const uint16_t *from,
+                                int64_t stride, int rows, int columns) {
+    const __mmask16 exist = (__mmask16)((1U << columns) - 1);
+    for (int i = 0; i < 16; i++) {
+        const uint16_t *even = from + 2 * i * stride;
+        const __mmask16 first = 2 * i < rows ? exist : 0, second = 2 * i + 1 < rows ? exist : 0;
+        const __m512i low = _mm512_cvtepu16_epi32(_mm256_maskz_loadu_epi16(first, even));
+        const __m512i high = _mm512_cvtepu16_epi32(_mm256_maskz_loadu_epi16(second, even + stride));
+        _mm512_store_si512(to + i * ATTN_TILE_HALVES,
+                           _mm512_or_si512(low, _mm512_slli_epi32(high, 16)));
+    }
+}
+
+#endif
