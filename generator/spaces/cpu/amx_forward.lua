@@ -3,9 +3,10 @@
 -- Rows of a group, and keys of a task that packs: see the template.
 local ROWS, PACK_ROWS = 32, 64
 
--- Groups of a task: many, for fewer passes over K and V, while each thread still gets eight tasks.
+-- Groups of a task: many, for fewer passes over K and V, which come from L2 or beyond, while each
+-- thread still gets eight tasks.
 local function groups(p, dev)
-  for _, count in ipairs { 4, 2 } do
+  for _, count in ipairs { 16, 8, 4, 2 } do
     local tasks = p.batch * ceil_div(p.heads_q * p.seq_q, count * ROWS)
     if tasks >= 8 * dev.threads then return count end
   end
@@ -28,7 +29,7 @@ return family {
 
   params = {
     { "BLOCK_K", { 64, 128, 256 }, "keys of a job: of one turn of scores, weights and outputs" },
-    { "GROUPS", { 1, 2, 4, 8 }, "groups of a task, which share each block of K and V" },
+    { "GROUPS", { 1, 2, 4, 8, 16 }, "groups of a task, which share each block of K and V" },
     { "OVERLAP", { 0, 1 }, "1: scores of the next job stand between the rows of weights" },
     { "LAZY", { 0, 8 }, "O is rescaled when a weight would be above two to this power" },
     { "EXP_DEGREE", { 3, 4, 5 }, "degree of the polynomial for 2^x" },
