@@ -1,16 +1,18 @@
-/* simd_forward.c: f32 forward attention with query rows in the lanes of SIMD registers.
+/* simd_forward.c: forward attention in f32 with query rows in the lanes of SIMD registers.
  *
  * A group of LANES query rows is held transposed, one row a lane, and meets its keys block by
  * block: scores S = K Q, weights P = 2^(S - running maximum), outputs O = V P. Both products
  * multiply vectors of lanes by single elements of K or V, so K and V are read where they lie, no
  * sum or maximum ever crosses lanes, and a NaN in a query row stays in its lane. Q is transposed
- * once at the start, O once at the end.
+ * once at the start, O once at the end. Rows of 16-bit elements are widened as they are packed or
+ * transposed, and those of O narrowed: everything between is f32.
  */
 #include "attn_abi.h"
 
 #define ATTN_VL $(VL)
 #define ATTN_EXP2_DEGREE $(EXP_DEGREE)
 #include "attn_cpu.h"
+#include "attn_cpu_element.h"
 
 #define EXP2 attn_vexp2_$(EXP)
 
@@ -28,12 +30,13 @@ enum {
     STEPS = $(STEP_COUNT),     /* steps of a pass over a block: see find_edges */
     LSE = $(LSE),              /* the log-sum-exp of each row is wanted */
     PACK_GQA = $(PACK_GQA),    /* a task's rows are those of all heads that share K and V */
-    PACK_KV = $(PACK_KV),      /* K and V are first copied to where their rows are contiguous */
-    PREFETCH_V = $(PREFETCH_V) /* fetch a key's row of V while its scores are computed */
+    PREFETCH_V = $(PREFETCH_V), /* fetch a key's row of V while its scores are computed */
+    WIDE = $(WIDE)              /* floats of the wider row, a multiple of 16 */
 };
 
 typedef attn_vf vf;
 typedef attn_vi vi;
+typedef $(ELEMENT) element;
 
 struct task {
     const attn_forward_args *a;
@@ -61,6 +64,9 @@ struct keys {
 
 struct scratch {                     /* of a worker */
     _Alignas(64) float s[BK][LANES]; /* scores, then weights */
+    //@ if DTYPE ~= "f32" then
+    float wide[4][WIDE]; /* rows of Q or O */
+    //@ end
     struct group group[GROUPS];
 };
 
@@ -99,13 +105,34 @@ static int64_t offset_of(const struct task *t, const int64_t stride[3], int64_t 
     return t->batch * stride[0] + head_of(t, row) * stride[1] + position_of(t, row) * stride[2];
 }
 
-static void load_queries(const struct task *t, struct group *g) {
+//@ if DTYPE ~= "f32" or PACK_KV == 1 then
+static void widen(float *to, const element *from, int n) {
+    for (int i = 0; i < n; i++)
+        to[i] = attn_widen_$(DTYPE)(from[i]);
+}
+//@ end
+
+//@ if DTYPE ~= "f32" then
+static void narrow(element *to, const float *from, int n) {
+    for (int i = 0; i < n; i++)
+        to[i] = attn_narrow_$(DTYPE)(from[i]);
+}
+//@ end
+
+static void load_queries(const struct task *t, struct scratch *w, struct group *g) {
     const float scale = t->a->scale_log2;
+    (void)w; /* f32 needs no copy */
     for (int32_t lane = 0; lane < LANES; lane += 4) {
         const float *row[4];
         for (int i = 0; i < 4; i++) {
             const int64_t r = g->row + min(lane + i, g->rows - 1);
-            row[i] = (const float *)t->a->q + offset_of(t, t->a->q_stride, r);
+            const element *q = (const element *)t->a->q + offset_of(t, t->a->q_stride, r);
+            //@ if DTYPE == "f32" then
+            row[i] = q;
+            //@ else
+            widen(w->wide[i], q, D);
+            row[i] = w->wide[i];
+            //@ end
         }
         int d = 0;
         for (; d + 4 <= D; d += 4) {
@@ -122,7 +149,7 @@ static void load_queries(const struct task *t, struct group *g) {
     }
 }
 
-static void start_group(const struct task *t, struct group *g, int64_t row) {
+static void start_group(const struct task *t, struct scratch *w, struct group *g, int64_t row) {
     const attn_forward_args *a = t->a;
     g->row = row;
     g->rows = t->rows - row < LANES ? (int32_t)(t->rows - row) : LANES;
@@ -138,7 +165,7 @@ static void start_group(const struct task *t, struct group *g, int64_t row) {
     g->end = min(a->seq_kv, g->hi[LANES - 1] + 1);
     g->all_begin = g->lo[LANES - 1];
     g->all_end = g->hi[0] + 1;
-    load_queries(t, g);
+    load_queries(t, w, g);
 }
 
 /* The scores of MR keys, the block's key `at` and on, in the vectors from..to-1. Keys past the
@@ -299,8 +326,9 @@ static void attend(struct group *g, const struct keys *keys, float (*s)[LANES]) 
     g->started = 1;
 }
 
-static void store_outputs(const struct task *t, struct group *g) {
+static void store_outputs(const struct task *t, struct scratch *w, struct group *g) {
     const attn_forward_args *a = t->a;
+    (void)w; /* f32 needs no copy */
     float factor[LANES];
     for (int32_t i = 0; i < LANES; i++) {
         const int sees = max(0, g->lo[i]) <= min(a->seq_kv - 1, g->hi[i]);
@@ -315,9 +343,12 @@ static void store_outputs(const struct task *t, struct group *g) {
         memset(g->o, 0, sizeof g->o);
     for (int32_t lane = 0; lane < g->rows; lane += 4) {
         const int live = min(4, g->rows - lane);
+        element *o[4];
         float *row[4];
-        for (int i = 0; i < live; i++)
-            row[i] = (float *)a->o + offset_of(t, a->o_stride, g->row + lane + i);
+        for (int i = 0; i < live; i++) {
+            o[i] = (element *)a->o + offset_of(t, a->o_stride, g->row + lane + i);
+            row[i] = $(DTYPE == "f32" and "o[i]" or "w->wide[i]");
+        }
         int d = 0;
         for (; d + 4 <= DV; d += 4) {
             attn_v4 block[4];
@@ -330,22 +361,32 @@ static void store_outputs(const struct task *t, struct group *g) {
         for (; d < DV; d++)
             for (int i = 0; i < live; i++)
                 row[i][d] = g->o[d][lane + i] * factor[lane + i];
+        //@ if DTYPE ~= "f32" then
+        for (int i = 0; i < live; i++)
+            narrow(o[i], w->wide[i], DV);
+        //@ end
     }
 }
 
+/* The first element of a head's K or V. */
+ATTN_INLINE const element *head_at(const void *base, const int64_t stride[3], int64_t batch,
+                                   int64_t kv_head) {
+    return (const element *)base + batch * stride[0] + kv_head * stride[1];
+}
+
+//@ if PACK_KV == 0 then
 /* All keys of a head, where the caller has them. */
 static struct keys keys_of(const attn_forward_args *a, int64_t batch, int64_t kv_head) {
-    const int64_t *ks = a->k_stride, *vs = a->v_stride;
-    return (struct keys){.k = (const float *)a->k + batch * ks[0] + kv_head * ks[1],
-                         .v = (const float *)a->v + batch * vs[0] + kv_head * vs[1],
-                         .k_stride = ks[2],
-                         .v_stride = vs[2],
+    return (struct keys){.k = head_at(a->k, a->k_stride, batch, kv_head),
+                         .v = head_at(a->v, a->v_stride, batch, kv_head),
+                         .k_stride = a->k_stride[2],
+                         .v_stride = a->v_stride[2],
                          .first = 0,
                          .count = a->seq_kv};
 }
-
-/* The same in the workspace, where the first step has put them one behind the other. */
-static struct keys packed_keys_of(const attn_forward_args *a, int64_t batch, int64_t kv_head) {
+//@ else
+/* All keys of a head in the workspace, where the first step has put them one behind the other. */
+static struct keys keys_of(const attn_forward_args *a, int64_t batch, int64_t kv_head) {
     const int64_t row = (batch * a->heads_kv + kv_head) * a->seq_kv;
     return (struct keys){.k = (const float *)a->workspace[1] + row * D,
                          .v = (const float *)a->workspace[2] + row * DV,
@@ -354,6 +395,23 @@ static struct keys packed_keys_of(const attn_forward_args *a, int64_t batch, int
                          .first = 0,
                          .count = a->seq_kv};
 }
+
+int $(PACK_SYMBOL)(const attn_forward_args *a, int task, int worker) {
+    (void)worker;
+    const int64_t head = task / a->tiles;
+    const int32_t begin = task % a->tiles * $(PACK_ROWS),
+                  end = min(a->seq_kv, begin + $(PACK_ROWS));
+    const element *k = head_at(a->k, a->k_stride, head / a->heads_kv, head % a->heads_kv);
+    const element *v = head_at(a->v, a->v_stride, head / a->heads_kv, head % a->heads_kv);
+    float *k_to = (float *)a->workspace[1] + head * a->seq_kv * D;
+    float *v_to = (float *)a->workspace[2] + head * a->seq_kv * DV;
+    for (int64_t i = begin; i < end; i++) {
+        widen(k_to + i * D, k + i * a->k_stride[2], D);
+        widen(v_to + i * DV, v + i * a->v_stride[2], DV);
+    }
+    return 0;
+}
+//@ end
 
 /* Those of all keys that are begin <= key < end. */
 static struct keys slice(struct keys keys, int32_t begin, int32_t end) {
@@ -364,32 +422,14 @@ static struct keys slice(struct keys keys, int32_t begin, int32_t end) {
     return keys;
 }
 
-//@ if PACK_KV == 1 then
-int $(PACK_SYMBOL)(const attn_forward_args *a, int task, int worker) {
-    (void)worker;
-    const int64_t head = task / a->tiles;
-    const int32_t begin = task % a->tiles * $(PACK_ROWS),
-                  end = min(a->seq_kv, begin + $(PACK_ROWS));
-    const struct keys keys = keys_of(a, head / a->heads_kv, head % a->heads_kv);
-    float *k = (float *)a->workspace[1] + head * a->seq_kv * D;
-    float *v = (float *)a->workspace[2] + head * a->seq_kv * DV;
-    for (int64_t i = begin; i < end; i++) {
-        memcpy(k + i * D, keys.k + i * keys.k_stride, D * sizeof *k);
-        memcpy(v + i * DV, keys.v + i * keys.v_stride, DV * sizeof *v);
-    }
-    return 0;
-}
-//@ end
-
 int $(KERNEL)(const attn_forward_args *a, int task, int worker) {
     struct scratch *w = (void *)((char *)a->workspace[0] + worker * (int64_t)$(SCRATCH_BYTES));
     const struct task t = task_of(a, task);
-    const struct keys all =
-        PACK_KV ? packed_keys_of(a, t.batch, t.kv_head) : keys_of(a, t.batch, t.kv_head);
+    const struct keys all = keys_of(a, t.batch, t.kv_head);
     int32_t groups = 0, begin = a->seq_kv, end = 0;
     for (int64_t row = t.row; groups < GROUPS && row < t.rows; row += LANES) {
         struct group *g = &w->group[groups++];
-        start_group(&t, g, row);
+        start_group(&t, w, g, row);
         begin = min(begin, g->begin);
         end = max(end, g->end);
     }
@@ -408,6 +448,6 @@ int $(KERNEL)(const attn_forward_args *a, int task, int worker) {
         }
     }
     for (struct group *g = w->group; g < w->group + groups; g++)
-        store_outputs(&t, g);
+        store_outputs(&t, w, g);
     return 0;
 }

@@ -10,6 +10,8 @@
 #ifndef ATTN_CPU_ROWS_H
 #define ATTN_CPU_ROWS_H
 
+#include "attn_cpu_element.h"
+
 typedef uint16_t attn_vh __attribute__((vector_size(2 * ATTN_VL)));
 
 /* `bytes` bytes, an even number, from memory of any alignment, and zeros; no others are read. */
@@ -57,32 +59,6 @@ ATTN_INLINE void attn_chunk_bf16(attn_vf x[2], const uint16_t *p, const int colu
     const attn_vi pairs = attn_vload_part(p, 2 * columns);
     x[0] = (attn_vf)(pairs << 16);
     x[1] = (attn_vf)(pairs & ~0xffff);
-}
-
-/* Numbers of O, rounded to nearest, ties to even; NaN stays NaN. */
-ATTN_INLINE float attn_narrow_f32(float x) {
-    return x;
-}
-
-ATTN_INLINE uint16_t attn_narrow_bf16(float x) {
-    uint32_t bits;
-    memcpy(&bits, &x, sizeof bits);
-    const uint32_t rounded = (bits + 0x7fff + (bits >> 16 & 1)) >> 16;
-    return (uint16_t)((bits & 0x7fffffff) > 0x7f800000 ? bits >> 16 | 0x40 : rounded);
-}
-
-/* Adding 1/2 to a number below the least normal one leaves its multiple of 2^-24 in the low bits.
- */
-ATTN_INLINE uint16_t attn_narrow_f16(float x) {
-    uint32_t bits, low;
-    memcpy(&bits, &x, sizeof bits);
-    const uint32_t sign = bits >> 16 & 0x8000, rest = bits & 0x7fffffff;
-    const float sum = (x < 0 ? -x : x) + 0.5F;
-    memcpy(&low, &sum, sizeof low);
-    const uint32_t normal = (rest - (112U << 23) + 0xfff + (rest >> 13 & 1)) >> 13;
-    const uint32_t finite = rest < 0x38800000 ? low - 0x3f000000 : normal;
-    const uint32_t large = rest > 0x7f800000 ? 0x7e00 : 0x7c00; /* from 65520 on: infinity */
-    return (uint16_t)(sign | (rest < 0x477ff000 ? finite : large));
 }
 
 /* Shuffles of two vectors a and b by blocks of four lanes: ATTN_IN_BLOCKS takes lanes i j k l of

@@ -1,4 +1,4 @@
--- cpu/simd_forward: f32 attention with query rows in the lanes of SIMD registers.
+-- cpu/simd_forward: attention in f32 with query rows in the lanes of SIMD registers.
 
 -- The widest instruction set of the device that the template knows: registers, lanes of one, and
 -- lanes of half of one (0: no such thing).
@@ -44,10 +44,7 @@ return family {
   name = "simd_forward", op = "forward", backend = "cpu", template = "cpu/simd_forward.c",
   doc = "Online-softmax attention on transposed tiles: query rows are the lanes of SIMD registers.",
 
-  accepts = function(p)
-    if p.dtype ~= "f32" then return false, "it is for f32" end
-    return true
-  end,
+  accepts = function() return true end,
 
   params = {
     { "VECTOR", { "full", "half" }, "width of a vector: the instruction set's, or half of it" },
@@ -57,7 +54,7 @@ return family {
     { "BLOCK_K", { 32, 48, 96, 192, 384 }, "keys of a block, rounded up to score tiles" },
     { "GROUPS", { 1, 2, 4 }, "groups of a task, which share each block of K and V" },
     { "PACK_GQA", { 0, 1 }, "1: the heads that share K and V are rows of one task" },
-    { "PACK_KV", { 0, 1 }, "1: a first step copies K and V to contiguous rows" },
+    { "PACK_KV", { 0, 1 }, "1: a first step copies K and V to contiguous rows of f32" },
     { "PREFETCH_V", { 0, 1 }, "1: fetch rows of V while the scores of their keys are computed" },
     { "EXP", { "native", "magic" }, "2^x by the instruction set, or by adding 1.5 2^23" },
     { "EXP_DEGREE", { 4, 5, 6 }, "degree of the polynomial for 2^x" },
@@ -76,7 +73,9 @@ return family {
   derive = function(c, p, dev)
     local set = instruction_set(dev)
     c.SET, c.REGISTERS, c.FLAGS = set.name, set.registers, set.flags
+    c.DTYPE, c.ELEMENT = p.dtype, p.dtype == "f32" and "float" or "uint16_t"
     c.HEAD_DIM, c.HEAD_DIM_V = p.head_dim, p.head_dim_v
+    c.WIDE = p.dtype == "f32" and 0 or round_up(math.max(p.head_dim, p.head_dim_v), 16)
     c.MASKED = p.mask == "none" and 0 or 1
     c.LSE = p.lse
     c.VL = c.VECTOR == "full" and set.full or set.half
@@ -92,7 +91,7 @@ return family {
 
     -- The size of struct scratch, padding included.
     local lanes, columns = c.NV * c.VL, p.head_dim + p.head_dim_v
-    local floats = c.BK * lanes + c.GROUPS * ((columns + 4) * lanes + 32)
+    local floats = c.BK * lanes + 4 * c.WIDE + c.GROUPS * ((columns + 4) * lanes + 32)
     c.SCRATCH_BYTES = round_up(4 * floats, 256)
   end,
 
@@ -105,6 +104,8 @@ return family {
       function(c) return fits(c, c.MRV) end },
     { "an output tile is no wider than V", { "MRV" },
       function(c, p) return c.MRV <= p.head_dim_v or c.MRV == 4 end },
+    { "16-bit rows are packed as f32", { "PACK_KV" },
+      function(c, p) return c.PACK_KV == 1 or p.dtype == "f32" end },
     { "the magic 2^x is not the native one", { "EXP" },
       function(c) return c.EXP == "native" or c.SET == "avx512" end },
     { "the compiler is here", { "COMPILER" },
@@ -143,7 +144,7 @@ return family {
       VECTOR = "full", NV = vectors, MR = many and 6 or 4,
       MRV = many and p.head_dim_v >= 6 and 6 or 4, BLOCK_K = 96,
       GROUPS = groups(p, dev, vectors * set.full),
-      PACK_GQA = 1, PACK_KV = 0, PREFETCH_V = 1, EXP = "native", EXP_DEGREE = 5, UNROLL = 4,
+      PACK_GQA = 1, PACK_KV = p.dtype == "f32" and 0 or 1, PREFETCH_V = 1, EXP = "native", EXP_DEGREE = 5, UNROLL = 4,
       ORDER = "longest_first", COMPILER = "cc", OPT = "-O3",
     }
   end,
