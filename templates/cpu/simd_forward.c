@@ -17,19 +17,19 @@
 #define EXP2 attn_vexp2_$(EXP)
 
 enum {
-    D = $(HEAD_DIM),           /* columns of Q and K */
-    DV = $(HEAD_DIM_V),        /* columns of V and O */
-    VL = $(VL),                /* lanes of a vector */
-    NV = $(NV),                /* vectors of a group */
-    LANES = NV * VL,           /* query rows of a group */
-    GROUPS = $(GROUPS),        /* groups of a task: they share each block of K and V */
-    MR = $(MR),                /* keys of a score tile, which fills MR x NV registers */
-    MRV = $(MRV),              /* columns of an output tile, which fills MRV x NV registers */
-    BK = $(BK),                /* keys of a block at most; a multiple of MR */
-    MASKED = $(MASKED),        /* there is a mask */
-    STEPS = $(STEP_COUNT),     /* steps of a pass over a block: see find_edges */
-    LSE = $(LSE),              /* the log-sum-exp of each row is wanted */
-    PACK_GQA = $(PACK_GQA),    /* a task's rows are those of all heads that share K and V */
+    D = $(HEAD_DIM),            /* columns of Q and K */
+    DV = $(HEAD_DIM_V),         /* columns of V and O */
+    VL = $(VL),                 /* lanes of a vector */
+    NV = $(NV),                 /* vectors of a group */
+    LANES = NV * VL,            /* query rows of a group */
+    GROUPS = $(GROUPS),         /* groups of a task: they share each block of K and V */
+    MR = $(MR),                 /* keys of a score tile, which fills MR x NV registers */
+    MRV = $(MRV),               /* columns of an output tile, which fills MRV x NV registers */
+    BK = $(BK),                 /* keys of a block at most; a multiple of MR */
+    MASKED = $(MASKED),         /* there is a mask */
+    STEPS = $(STEP_COUNT),      /* steps of a pass over a block: see find_edges */
+    LSE = $(LSE),               /* the log-sum-exp of each row is wanted */
+    PACK_GQA = $(PACK_GQA),     /* a task's rows are those of all heads that share K and V */
     PREFETCH_V = $(PREFETCH_V), /* fetch a key's row of V while its scores are computed */
     WIDE = $(WIDE)              /* floats of the wider row, a multiple of 16 */
 };

@@ -16,6 +16,7 @@ end
 return family {
   name = "amx_forward", op = "forward", backend = "cpu", template = "cpu/amx_forward.c",
   doc = "Online-softmax attention for bf16 on AMX tiles: 32 query rows a group, packed K and V.",
+  preference = -5, -- behind simd_forward until it has been measured on a machine with tiles
 
   accepts = function(p, dev)
     if p.dtype ~= "bf16" then

@@ -144,8 +144,9 @@ return family {
       VECTOR = "full", NV = vectors, MR = many and 6 or 4,
       MRV = many and p.head_dim_v >= 6 and 6 or 4, BLOCK_K = 96,
       GROUPS = groups(p, dev, vectors * set.full),
-      PACK_GQA = 1, PACK_KV = p.dtype == "f32" and 0 or 1, PREFETCH_V = 1, EXP = "native", EXP_DEGREE = 5, UNROLL = 4,
-      ORDER = "longest_first", COMPILER = "cc", OPT = "-O3",
+      PACK_GQA = 1, PACK_KV = p.dtype == "f32" and 0 or 1, PREFETCH_V = 1,
+      EXP = "native", EXP_DEGREE = 5, UNROLL = 4, ORDER = "longest_first", COMPILER = "cc",
+      OPT = "-O3",
     }
   end,
 }
