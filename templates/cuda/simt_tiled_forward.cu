@@ -7,9 +7,6 @@
 // and along the keys for P; V comes with cp.async while S is computed, and the next K while V is
 // used. The weights P go from the threads that computed them to those that need them through a
 // buffer of the warp's own. What was measured is in tests/peers/performance.md.
-#include "attn_abi.h"
-#include "attn_simt.cuh"
-
 constexpr int D = $(HEAD_DIM);    // columns of Q and K
 constexpr int DV = $(HEAD_DIM_V); // columns of V and O
 constexpr int WARPS = $(WARPS);
@@ -33,27 +30,22 @@ constexpr int BLOCK_N = LANES * KEYS;      // keys of a tile
 constexpr int DK = $(DK);                  // D in whole pieces of 4 floats
 constexpr int PITCH = $(PITCH);            // floats from row to row of Q and K: see the space file
 constexpr int PITCH_V = $(PITCH_V);        // of V: 4 floats a lane, OUT / 4 times
+constexpr int DVP = PITCH_V;               // all of which are filled
 constexpr int OUT = PITCH_V / LANES;       // columns of O of a thread
 constexpr int PART_KEYS = BLOCK_N / PARTS; // keys whose weights are in the warp's buffer together
 constexpr int PITCH_P = $(PITCH_P);        // floats from row to row of that buffer
 
-constexpr int Q_FLOATS = BLOCK_M * PITCH;
-constexpr int K_FLOATS = BLOCK_N * PITCH;
-constexpr int V_FLOATS = BLOCK_N * PITCH_V;
+struct state {
+    float o[ROWS][OUT];         // columns 4 * (lane_n() + LANES * c) + 0..3
+    float max[ROWS], sum[ROWS]; // of a row; the sum is of this lane's keys alone
+};
 
-extern __shared__ __align__(16) float shared[];
+using scores = float[ROWS][KEYS]; // of rows lane_m() + LANES_M * i, keys lane_n() + LANES * j
 
-ATTN_DEVICE float *k_buffer(int n) {
-    return shared + Q_FLOATS + n % STAGES * K_FLOATS;
-}
-
-ATTN_DEVICE float *v_buffer(int n) {
-    return shared + Q_FLOATS + STAGES * K_FLOATS + n % STAGES * V_FLOATS;
-}
+#include "f32_tiles.cuh"
 
 ATTN_DEVICE float *p_buffer() {
-    return shared + Q_FLOATS + STAGES * (K_FLOATS + V_FLOATS) +
-           threadIdx.x / 32 * WARP_ROWS * PITCH_P;
+    return shared + TILE_FLOATS + threadIdx.x / 32 * WARP_ROWS * PITCH_P;
 }
 
 ATTN_DEVICE int lane_n() {
@@ -64,20 +56,14 @@ ATTN_DEVICE int lane_m() {
     return threadIdx.x % 32 / LANES;
 }
 
-// What a block works on.
-struct job {
-    const float *k, *v;
-    attn_i64 k_stride, v_stride;
-    int seq_kv;
-    int left, right; // row i sees the keys i + left <= key <= i + right
-    int first_row;   // of the warp; this thread has first_row + lane_m() + LANES_M * i
-    float scale;     // of the scores, in the exponent of 2
-};
+ATTN_DEVICE void start(state &st) {
+    st = {};
+#pragma unroll
+    for (int i = 0; i < ROWS; i++)
+        st.max[i] = -attn_infinity();
+}
 
-struct state {
-    float o[ROWS][OUT];         // columns 4 * (lane_n() + LANES * c) + 0..3
-    float max[ROWS], sum[ROWS]; // of a row; the sum is of this lane's keys alone
-};
+ATTN_DEVICE void prepare(state &) {} // Q is read from shared memory
 
 ATTN_DEVICE float4 load_four(const float *from) {
     return *(const float4 *)from;
@@ -98,9 +84,9 @@ ATTN_DEVICE void load_step(float4 &a, float4 b[KEYS], const float *q, const floa
         b[j] = load_four(k + LANES * j * PITCH);
 }
 
-// S = Q K^T. This thread's keys are lane_n() + LANES * j. AHEAD, the operands of the next four
-// columns are on their way as soon as the last row has used these.
-ATTN_DEVICE void score(float s[ROWS][KEYS], const float *k) {
+// S = Q K^T. AHEAD, the operands of the next four columns are on their way as soon as the last row
+// has used these.
+ATTN_DEVICE void score(const state &, scores &s, const float *k) {
     const float *q = shared + (threadIdx.x / 32 * WARP_ROWS + lane_m()) * PITCH;
     float4 a, b[KEYS];
     k += lane_n() * PITCH;
@@ -244,29 +230,7 @@ ATTN_DEVICE void weigh(state &st, const float s[ROWS][KEYS], const float *v) {
     }
 }
 
-ATTN_DEVICE void load_k(const job &w, int n) {
-    attn_copy_rows<THREADS, BLOCK_N, D, PITCH, DK, ALIGNED>(k_buffer(n), w.k, w.k_stride,
-                                                            n * BLOCK_N, w.seq_kv);
-}
-
-ATTN_DEVICE void load_v(const job &w, int n) {
-    attn_copy_rows<THREADS, BLOCK_N, DV, PITCH_V, PITCH_V, ALIGNED>(v_buffer(n), w.v, w.v_stride,
-                                                                    n * BLOCK_N, w.seq_kv);
-}
-
-// Whether this warp's rows see any key of the tile, and whether they see all.
-ATTN_DEVICE bool sees_any(const job &w, int n) {
-    return !MASKED || (n * BLOCK_N <= w.first_row + WARP_ROWS - 1 + w.right &&
-                       n * BLOCK_N + BLOCK_N - 1 >= w.first_row + w.left);
-}
-
-ATTN_DEVICE bool sees_all(const job &w, int n) {
-    const int first = n * BLOCK_N, last = first + BLOCK_N - 1;
-    return last < w.seq_kv && (!MASKED || (first >= w.first_row + WARP_ROWS - 1 + w.left &&
-                                           last <= w.first_row + w.right));
-}
-
-ATTN_DEVICE void attend(const job &w, state &st, float s[ROWS][KEYS], int n) {
+ATTN_DEVICE void attend(const job &w, state &st, scores &s, int n) {
 #pragma unroll
     for (int i = 0; i < ROWS; i++)
 #pragma unroll
@@ -276,51 +240,6 @@ ATTN_DEVICE void attend(const job &w, state &st, float s[ROWS][KEYS], int n) {
         mask(w, s, n * BLOCK_N);
     soften(st, s);
     weigh(st, s, v_buffer(n));
-}
-
-// One buffer each: V comes while the scores are computed, the next K while V is used.
-ATTN_DEVICE void walk_single(const job &w, state &st, int begin, int end) {
-    load_k(w, begin);
-    attn_copy_commit();
-    for (int n = begin; n < end; n++) {
-        float s[ROWS][KEYS];
-        attn_copy_wait<0>();
-        __syncthreads();
-        load_v(w, n);
-        attn_copy_commit();
-        if (sees_any(w, n))
-            score(s, k_buffer(n));
-        attn_copy_wait<0>();
-        __syncthreads();
-        if (n + 1 < end)
-            load_k(w, n + 1);
-        attn_copy_commit();
-        if (sees_any(w, n))
-            attend(w, st, s, n);
-    }
-}
-
-// Two: the next tile is on its way while this one is worked on, and there is one barrier a tile.
-ATTN_DEVICE void fetch(const job &w, int n, int end) {
-    if (n < end) {
-        load_k(w, n);
-        load_v(w, n);
-    }
-    attn_copy_commit();
-}
-
-ATTN_DEVICE void walk_double(const job &w, state &st, int begin, int end) {
-    fetch(w, begin, end);
-    for (int n = begin; n < end; n++) {
-        attn_copy_wait<0>();
-        __syncthreads();
-        fetch(w, n + 1, end);
-        if (sees_any(w, n)) {
-            float s[ROWS][KEYS];
-            score(s, k_buffer(n));
-            attend(w, st, s, n);
-        }
-    }
 }
 
 ATTN_DEVICE void store_four(float *o, const float *x, int column) {
@@ -356,55 +275,7 @@ ATTN_DEVICE void store(const attn_forward_args &a, state &st, int first_row, flo
     }
 }
 
-// Heads whose K and V stay in the cache together: whole groups, 32 MB.
-ATTN_DEVICE int section(const attn_forward_args &a) {
-    const attn_i64 bytes = 4 * (attn_i64)(D + DV) * max(a.seq_kv, 1);
-    return a.group * (int)max((attn_i64)1, (32 << 20) / bytes);
-}
-
 extern "C" __global__ void __launch_bounds__(THREADS, $(MIN_BLOCKS))
     $(KERNEL)(const __grid_constant__ attn_forward_args a) {
-    const int heads = a.batch * a.heads_q, index = blockIdx.x;
-    int tile = index % a.tiles, head = index / a.tiles;
-    if constexpr (!IN_ROW) {
-        const int first = SECTIONS ? head / section(a) * section(a) : 0;
-        const int count = SECTIONS ? min(section(a), heads - first) : heads;
-        tile = a.tiles - 1 - (index - first * a.tiles) / count;
-        head = first + (index - first * a.tiles) % count;
-    }
-    const int b = head / a.heads_q, h = head % a.heads_q, kv = h / a.group;
-    const int first_row = tile * BLOCK_M, last_row = min(first_row + BLOCK_M, a.seq_q) - 1;
-
-    job w;
-    w.k = (const float *)a.k + b * a.k_stride[0] + kv * a.k_stride[1];
-    w.v = (const float *)a.v + b * a.v_stride[0] + kv * a.v_stride[1];
-    w.k_stride = a.k_stride[2];
-    w.v_stride = a.v_stride[2];
-    w.seq_kv = a.seq_kv;
-    w.left = a.mask_offset - a.mask_left;
-    w.right = a.mask_offset + a.mask_right;
-    w.first_row = first_row + threadIdx.x / 32 * WARP_ROWS;
-    w.scale = a.scale_log2;
-
-    int begin = 0, end = (a.seq_kv + BLOCK_N - 1) / BLOCK_N; // tiles of keys that any row sees
-    if constexpr (MASKED) {
-        begin = max(0, first_row + w.left) / BLOCK_N;
-        end = (max(0, min(a.seq_kv, last_row + w.right + 1)) + BLOCK_N - 1) / BLOCK_N;
-    }
-
-    state st = {};
-#pragma unroll
-    for (int i = 0; i < ROWS; i++)
-        st.max[i] = -attn_infinity();
-    if (begin < end) {
-        const float *q = (const float *)a.q + b * a.q_stride[0] + h * a.q_stride[1];
-        attn_copy_rows<THREADS, BLOCK_M, D, PITCH, DK, ALIGNED>(shared, q, a.q_stride[2], first_row,
-                                                                a.seq_q);
-        if constexpr (STAGES == 1)
-            walk_single(w, st, begin, end);
-        else
-            walk_double(w, st, begin, end);
-    }
-    float *o = (float *)a.o + b * a.o_stride[0] + h * a.o_stride[1];
-    store(a, st, w.first_row, o, LSE ? a.lse + (attn_i64)head * a.seq_q : nullptr);
+    forward(a);
 }

@@ -1,33 +1,14 @@
-// attn_simt.cuh: pieces of float32 kernels without tensor cores: copies of rows of floats to shared
-// memory in the background (cp.async, sm_80 and up). Plain CUDA C and inline PTX; includes nothing.
+// attn_simt.cuh: rows of floats copied to shared memory in the background (cp.async, sm_80 and up),
+// whatever their length and alignment. Plain CUDA C and inline PTX.
 #ifndef ATTN_SIMT_CUH
 #define ATTN_SIMT_CUH
 
-#define ATTN_DEVICE __device__ __forceinline__
-
-ATTN_DEVICE float attn_infinity() {
-    return __int_as_float(0x7f800000);
-}
-
-ATTN_DEVICE float attn_exp2(float x) {
-    float y;
-    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
-    return y;
-}
-
-ATTN_DEVICE void attn_copy_commit() {
-    asm volatile("cp.async.commit_group;" ::: "memory");
-}
-
-// Waits until all but the last N groups of this thread have arrived.
-template <int N> ATTN_DEVICE void attn_copy_wait() {
-    asm volatile("cp.async.wait_group %0;" ::"n"(N) : "memory");
-}
+#include "attn_mma.cuh"
 
 // Four floats to shared memory in the background, `count` of them from memory, which is not read
 // behind these, and zeros. ALIGNED: `from` is a multiple of 16 bytes.
 template <bool ALIGNED> ATTN_DEVICE void attn_copy_floats(float *to, const float *from, int count) {
-    const unsigned address = (unsigned)__cvta_generic_to_shared(to);
+    const attn_u32 address = attn_shared_address(to);
     if constexpr (ALIGNED) {
         asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(address), "l"(from),
                      "r"(4 * count)

@@ -8,7 +8,7 @@ gate=${ATTN_BUILD:?}/tests/gate
 family=${1:-cuda/mma_forward}
 [ $# = 0 ] || shift
 tools=${*:-memcheck racecheck initcheck synccheck}
-case $family in cuda/simt_*) dtype=f32 ;; *) dtype=f16 ;; esac
+case $family in cuda/simt_*|cuda/tf32x3_*) dtype=f32 ;; *) dtype=f16 ;; esac
 problem=fwd:$dtype:b1:hq2:hkv1:sq70:sk133:d64:causal:lse
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT

@@ -1,0 +1,122 @@
+-- cuda/tf32x3_forward: float32 attention by three products of tf32, for sm_80 and up.
+
+-- Registers of a thread: outputs and scores, and beside them what either product needs.
+local function registers(c)
+  local o, s = 4 * c.ROW_TILES * c.V_TILES, 4 * c.ROW_TILES * c.KEY_TILES
+  local q = ({ shared = 12, registers = 8 + 4 * c.STEPS, split = 8 * c.STEPS })[c.Q]
+  local twice = c.APART and 2 or 1
+  local first = s * twice + q * c.ROW_TILES + 24
+  local second = s + floor_div(s, c.PARTS) + 4 * c.ROW_TILES * c.WIDTH * twice + 6 * c.WIDTH
+    + (c.Q == "shared" and 0 or (q - 8) * c.ROW_TILES)
+  -- 32 more where steps are all unrolled for Q: what ptxas took when it did not spill.
+  return o + math.max(first, second) + (c.Q == "shared" and 20 or 52)
+end
+
+local function smem(c)
+  local pitch, pitch_v = c.DK + 4, c.DVP + 4
+  return 4 * (16 * c.WARPS * c.ROW_TILES * pitch + c.STAGES * c.BLOCK_N * (pitch + pitch_v))
+end
+
+-- n-tiles of 8 columns of O; three left over are worked on as four.
+local function value_tiles(p, width)
+  local tiles = ceil_div(p.head_dim_v, 8)
+  return width == 4 and tiles % 4 == 3 and tiles + 1 or tiles
+end
+
+local function sizes(c, p)
+  c.DK, c.V_TILES = round_up(p.head_dim, 8), value_tiles(p, c.WIDTH)
+  c.STEPS, c.DVP, c.KEY_TILES = floor_div(c.DK, 8), 8 * c.V_TILES, floor_div(c.BLOCK_N, 8)
+end
+
+return family {
+  name = "tf32x3_forward", op = "forward", backend = "cuda",
+  template = "cuda/tf32x3_forward.cu",
+  -- Below simt_tiled_forward's: it has not been measured on any card. To be raised once it has.
+  preference = 4,
+  doc = "float32 on tensor cores: each product is three of tf32, as exact as multiply-adds.",
+
+  accepts = function(p, dev)
+    if dev.cc < 80 then return false, "it needs compute capability 8.0" end
+    if p.dtype ~= "f32" then return false, "it is for f32" end
+    return p.head_dim <= 256 and p.head_dim_v <= 256, "head dimensions go up to 256"
+  end,
+
+  params = {
+    { "WARPS", { 2, 4, 8 }, "warps of a block" },
+    { "ROW_TILES", { 1, 2 }, "tiles of 16 query rows of a warp" },
+    { "BLOCK_N", { 32, 64, 96 }, "keys of a tile" },
+    { "WIDTH", { 2, 4 }, "n-tiles of 8 columns of O that are worked on at a time" },
+    { "STAGES", { 1, 2 }, "buffers of K and V in shared memory" },
+    { "Q", { "shared", "registers", "split" },
+      "Q is read from shared memory for each tile of keys, or kept in registers, whole or split" },
+    { "PARTS", { 1, 2, 4 }, "parts in which the weights of a tile are split and used" },
+    { "APART", { false, true }, "products with small parts are summed apart from the others" },
+    { "UNROLL", { 4, 8, 32 }, "steps of 8 columns of the scores that are unrolled; 32: all" },
+    { "ORDER", { "sections", "longest_first", "row" },
+      "query tiles: long ones first, of 32 MB of K and V or of all heads, or as they come" },
+    { "MIN_BLOCKS", { 1, 2, 3 }, "blocks a multiprocessor that the registers must allow" },
+  },
+
+  core = {
+    WARPS = { 4, 8 }, BLOCK_N = { 32, 64 }, Q = { "shared", "registers" }, APART = { false },
+    UNROLL = { 4, 32 }, ORDER = { "sections" }, MIN_BLOCKS = { 1, 2 },
+  },
+
+  derive = function(c, p)
+    c.HEAD_DIM, c.HEAD_DIM_V = p.head_dim, p.head_dim_v
+    c.MASKED, c.LSE, c.ALIGNED = p.mask ~= "none", p.lse, p.alignment == "a16"
+    sizes(c, p)
+    c.SMEM = smem(c)
+    c.REGISTERS = registers(c)
+  end,
+
+  require = {
+    { "tiles fit in shared memory", { "WARPS", "ROW_TILES", "BLOCK_N", "WIDTH", "STAGES" },
+      function(c, p, dev) return c.SMEM <= dev.smem_optin end },
+    { "Q in registers needs all steps unrolled", { "Q", "UNROLL" },
+      function(c) return c.Q == "shared" or c.UNROLL == 32 end },
+    { "steps are unrolled in whole parts, or all", { "UNROLL" },
+      function(c, p)
+        local steps = ceil_div(p.head_dim, 8)
+        return c.UNROLL == 32 or (steps > c.UNROLL and steps % c.UNROLL == 0)
+      end },
+    { "outputs, scores and operands fit the registers",
+      { "WARPS", "ROW_TILES", "BLOCK_N", "WIDTH", "STAGES", "Q", "PARTS", "APART" },
+      function(c) return c.REGISTERS <= 250 end },
+    { "the blocks asked for fit a multiprocessor",
+      { "WARPS", "ROW_TILES", "BLOCK_N", "WIDTH", "STAGES", "Q", "PARTS", "APART", "MIN_BLOCKS" },
+      function(c, p, dev)
+        return c.MIN_BLOCKS * (c.SMEM + 1024) <= dev.smem_per_sm
+          and c.MIN_BLOCKS * 32 * c.WARPS * c.REGISTERS <= dev.regs_per_sm
+      end },
+  },
+
+  launch = function(c)
+    return {
+      { rows = 16 * c.WARPS * c.ROW_TILES, grid = "tiles", threads = 32 * c.WARPS, smem = c.SMEM },
+    }
+  end,
+
+  -- The largest block that fits and leaves work for half of the multiprocessors, else the smallest:
+  -- warps, row tiles, keys, n-tiles at a time, parts.
+  defaults = function(p, dev)
+    local best
+    local parts = dev.cc < 90 and 4 or 2 -- for sm_80, 2 spills
+    for _, size in ipairs {
+      { 4, 2, 32, 2, parts }, { 4, 1, 64, 4, 1 }, { 4, 1, 32, 4, 1 }, { 2, 1, 32, 4, 1 },
+    } do
+      local c = {
+        WARPS = size[1], ROW_TILES = size[2], BLOCK_N = size[3], WIDTH = size[4], PARTS = size[5],
+        STAGES = 1, Q = "shared", APART = false, ORDER = "sections", MIN_BLOCKS = 1,
+      }
+      local full = {}
+      for name, value in pairs(c) do full[name] = value end
+      sizes(full, p)
+      c.UNROLL = full.STEPS % 4 == 0 and full.STEPS > 4 and full.STEPS <= 16 and 4 or 32
+      local tiles = p.batch * p.heads_q * ceil_div(p.seq_q, 16 * c.WARPS * c.ROW_TILES)
+      if smem(full) <= dev.smem_optin and registers(full) <= 250 then best = c end
+      if best and 2 * tiles >= dev.sms then break end
+    end
+    return best
+  end,
+}

@@ -1,0 +1,422 @@
+// tf32x3_forward.cu: float32 attention on tensor cores, each product as three of tf32.
+//
+// A float is big + small: big is it rounded to tf32 (11 bits), small what is left of it. Of the
+// product of two, big x big, big x small and small x big are computed by mma.sync and added in
+// float32; small x small, at most 2^-22 of it, is left out. So the error is that of multiply-adds.
+//
+// Each warp owns 16 x ROW_TILES query rows and walks over the keys tile by tile: scores S = Q K^T
+// in registers, weights P = 2^(S - running maximum), outputs O += P V. Numbers are split after they
+// are loaded, in registers: that costs three instructions, and shared memory holds them once. P
+// never leaves the registers: the accumulators of the first product are the left operand of the
+// second, its keys taken in the order 0 2 4 6 1 3 5 7. What was tried is in
+// tests/peers/performance.md.
+#include "attn_simt.cuh"
+
+constexpr int D = $(HEAD_DIM);    // columns of Q and K
+constexpr int DV = $(HEAD_DIM_V); // columns of V and O
+constexpr int DK = $(DK);         // D in whole steps of 8
+constexpr int DVP = $(DVP);       // DV in whole n-tiles of 8, and these in groups: see width()
+constexpr int PITCH = DK + 4;     // floats from row to row in shared memory: rows an odd number of
+constexpr int PITCH_V = DVP + 4;  // 16-byte pieces apart are read without bank conflicts
+constexpr int WARPS = $(WARPS);
+constexpr int ROW_TILES = $(ROW_TILES);     // of a warp, 16 rows each
+constexpr int BLOCK_N = $(BLOCK_N);         // keys of a tile
+constexpr int STAGES = $(STAGES);           // buffers of K and V
+constexpr int WIDTH = $(WIDTH);             // n-tiles of O that are worked on at a time,
+constexpr int PARTS = $(PARTS);             // and parts of the keys of a tile
+constexpr bool Q_SHARED = $(Q == "shared"); // Q is read for each tile of keys and split, or is in
+constexpr bool Q_SPLIT = $(Q == "split");   // registers, split once or for each tile of keys
+constexpr bool APART = $(APART);            // sums of the small products apart from the others
+constexpr bool IN_ROW = $(ORDER == "row");  // query tiles of a head: as they come, or
+constexpr bool SECTIONS = $(ORDER == "sections"); // longest first: of some heads, or of all
+constexpr bool ALIGNED = $(ALIGNED);              // rows begin at multiples of 16 bytes
+constexpr bool MASKED = $(MASKED);                // there is a mask
+constexpr bool LSE = $(LSE);
+
+constexpr int THREADS = 32 * WARPS;
+constexpr int WARP_ROWS = 16 * ROW_TILES;
+constexpr int BLOCK_M = WARPS * WARP_ROWS; // query rows of a block
+constexpr int STEPS = DK / 8;              // of the first product, so many of them unrolled
+constexpr int UNROLL = $(UNROLL) < STEPS ? $(UNROLL) : STEPS;
+constexpr int KEY_TILES = BLOCK_N / 8; // n-tiles of S, and steps of the second product
+constexpr int V_TILES = DVP / 8;       // n-tiles of O
+constexpr int GROUPS = (V_TILES + WIDTH - 1) / WIDTH;
+constexpr int PART_STEPS = KEY_TILES / PARTS;
+
+// Operands of mma.sync in their layout: 4 numbers a lane of 16 rows x 8, 2 of 8 x 8 columns.
+template <int N> struct operand { attn_u32 big[N], small[N]; };
+
+struct state {
+    float o[ROW_TILES][V_TILES][4];
+    float max[ROW_TILES][2];                       // of rows 16 r + 8 h + lane / 4
+    float sum[ROW_TILES][2];                       // of this lane's keys alone
+    float alpha[ROW_TILES][2];                     // what O is still to be multiplied with
+    operand<4> q[Q_SHARED ? 1 : STEPS][ROW_TILES]; // Q_SPLIT, else all in big
+};
+
+using scores = float[ROW_TILES][KEY_TILES][4];
+
+#include "f32_tiles.cuh"
+
+// Sums of WIDTH or 4 n-tiles, those of small products in the second half if APART.
+template <int TILES> using sums = float[APART ? 2 : 1][ROW_TILES][TILES][4];
+
+// A sum whole.
+template <int TILES> ATTN_DEVICE float whole(const sums<TILES> &of, int r, int j, int e) {
+    return APART ? of[0][r][j][e] + of[APART][r][j][e] : of[0][r][j][e];
+}
+
+ATTN_DEVICE int lane() {
+    return threadIdx.x % 32;
+}
+
+// Rounds half away from zero. small has 12 bits, of which the tensor cores take 11.
+ATTN_DEVICE void split(attn_u32 bits, attn_u32 &big, attn_u32 &small) {
+    big = (bits + 0x1000) & 0xffffe000;
+    small = __float_as_uint(__uint_as_float(bits) - __uint_as_float(big));
+}
+
+template <int N> ATTN_DEVICE void split(const attn_u32 bits[N], operand<N> &to) {
+#pragma unroll
+    for (int i = 0; i < N; i++)
+        split(bits[i], to.big[i], to.small[i]);
+}
+
+// The same. The compiler does not see that these are the numbers of the tile before, which it would
+// keep split in registers for all tiles.
+template <int N> ATTN_DEVICE void split_again(const attn_u32 from[N], operand<N> &to) {
+    attn_u32 bits[N];
+#pragma unroll
+    for (int i = 0; i < N; i++) {
+        bits[i] = from[i];
+        asm volatile("" : "+r"(bits[i]));
+    }
+    split<N>(bits, to);
+}
+
+// d += a b, or d = a b if first, of tf32 numbers.
+ATTN_DEVICE void multiply(float d[4], const attn_u32 a[4], attn_u32 b0, attn_u32 b1, bool first) {
+    const float c[4] = {first ? 0.0f : d[0], first ? 0.0f : d[1], first ? 0.0f : d[2],
+                        first ? 0.0f : d[3]};
+    asm volatile("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0,%1,%2,%3}, "
+                 "{%4,%5,%6,%7}, {%8,%9}, {%10,%11,%12,%13};"
+                 : "=f"(d[0]), "=f"(d[1]), "=f"(d[2]), "=f"(d[3])
+                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1), "f"(c[0]),
+                   "f"(c[1]), "f"(c[2]), "f"(c[3]));
+}
+
+// d += a b, or d = a b if first, for all row tiles and `count` n-tiles, whose operands are pairs of
+// b: small x big, big x big, big x small, so that what is added to one sum stands far apart.
+template <int TILES>
+ATTN_DEVICE void multiply_split(sums<TILES> &d, const operand<4> a[ROW_TILES],
+                                const operand<2 * TILES> &b, int count, bool first) {
+#pragma unroll
+    for (int part = 0; part < 3; part++)
+#pragma unroll
+        for (int j = 0; j < count; j++)
+#pragma unroll
+            for (int r = 0; r < ROW_TILES; r++) {
+                const attn_u32 *left = part == 0 ? a[r].small : a[r].big;
+                const attn_u32 *right = part == 2 ? b.small : b.big;
+                multiply(d[APART && part != 1][r][j], left, right[2 * j], right[2 * j + 1],
+                         first && (part == 0 || (APART && part == 1)));
+            }
+}
+
+ATTN_DEVICE void start(state &st) {
+    st = {};
+#pragma unroll
+    for (int r = 0; r < ROW_TILES; r++)
+        st.max[r][0] = st.max[r][1] = -attn_infinity();
+}
+
+// Where this lane reads Q, for ldmatrix: the first row tile, the first step.
+ATTN_DEVICE attn_u32 q_address() {
+    const int row = threadIdx.x / 32 * WARP_ROWS + lane() % 16;
+    return attn_address(shared, 4 * (row * PITCH + lane() / 16 * 4));
+}
+
+ATTN_DEVICE void load_q(attn_u32 q[ROW_TILES][4], attn_u32 from, int step) {
+#pragma unroll
+    for (int r = 0; r < ROW_TILES; r++)
+        attn_ldmatrix4(q[r], from + 4 * (16 * r * PITCH + 8 * step));
+}
+
+ATTN_DEVICE void prepare(state &st) {
+    if constexpr (Q_SHARED)
+        return;
+    attn_copy_wait<0>();
+    __syncthreads();
+    const attn_u32 from = q_address();
+#pragma unroll
+    for (int step = 0; step < (Q_SHARED ? 0 : STEPS); step++) {
+        attn_u32 q[ROW_TILES][4];
+        load_q(q, from, step);
+#pragma unroll
+        for (int r = 0; r < ROW_TILES; r++) {
+            if constexpr (Q_SPLIT)
+                split<4>(q[r], st.q[step][r]);
+            else
+#pragma unroll
+                for (int e = 0; e < 4; e++)
+                    st.q[step][r].big[e] = q[r][e];
+        }
+    }
+}
+
+// 32 keys: four n-tiles of K, columns 8 x step on.
+ATTN_DEVICE void load_keys(attn_u32 k[8], attn_u32 from, int j, int step) {
+    attn_ldmatrix4(k, from + 4 * (8 * j * PITCH + 8 * step));
+    attn_ldmatrix4(k + 4, from + 4 * (8 * (j + 2) * PITCH + 8 * step));
+}
+
+// The left operand of a step; from shared memory, the next is on its way when this returns.
+ATTN_DEVICE void take_q(const state &st, operand<4> q[ROW_TILES], attn_u32 loaded[ROW_TILES][4],
+                        attn_u32 from, int step, int next) {
+#pragma unroll
+    for (int r = 0; r < ROW_TILES; r++)
+        if constexpr (Q_SHARED)
+            split<4>(loaded[r], q[r]);
+        else if constexpr (Q_SPLIT)
+            q[r] = st.q[step][r];
+        else
+            split_again<4>(st.q[step][r].big, q[r]);
+    if constexpr (Q_SHARED)
+        load_q(loaded, from, next);
+}
+
+// S = Q K^T. What is loaded is split at once, so that its registers are free for the next.
+ATTN_DEVICE void score(const state &st, scores &s, const float *k) {
+    const int key = lane() % 8 + lane() / 16 * 8;
+    const attn_u32 k_from = attn_address(k, 4 * (key * PITCH + lane() / 8 % 2 * 4));
+    const attn_u32 q_from = Q_SHARED ? q_address() : 0;
+    attn_u32 loaded_q[ROW_TILES][4], loaded_k[8];
+    sums<4> sum[KEY_TILES / 4] = {};
+    if constexpr (Q_SHARED)
+        load_q(loaded_q, q_from, 0);
+    load_keys(loaded_k, k_from, 0, 0);
+#pragma unroll $(UNROLL < STEPS and 1 or STEPS)
+    for (int first = 0; first < STEPS; first += UNROLL)
+#pragma unroll
+        for (int u = 0; u < UNROLL; u++) {
+            const int step = first + u;
+            const int next = step + 1 < STEPS ? step + 1 : 0;
+            operand<4> q[ROW_TILES];
+            take_q(st, q, loaded_q, q_from, step, next);
+#pragma unroll
+            for (int j = 0; j < KEY_TILES; j += 4) {
+                const bool last = j + 4 == KEY_TILES;
+                operand<8> b;
+                split<8>(loaded_k, b);
+                load_keys(loaded_k, k_from, last ? 0 : j + 4, last ? next : step);
+                multiply_split<4>(sum[j / 4], q, b, 4, false);
+            }
+        }
+#pragma unroll
+    for (int r = 0; r < ROW_TILES; r++)
+#pragma unroll
+        for (int j = 0; j < KEY_TILES; j++)
+#pragma unroll
+            for (int e = 0; e < 4; e++)
+                s[r][j][e] = whole<4>(sum[j / 4], r, j % 4, e);
+}
+
+// -infinity where the row does not see the key.
+ATTN_DEVICE void mask(const job &w, scores &s, int first_key) {
+#pragma unroll
+    for (int r = 0; r < ROW_TILES; r++)
+#pragma unroll
+        for (int h = 0; h < 2; h++) {
+            const int row = w.first_row + 16 * r + 8 * h + lane() / 4;
+            const int key = first_key + 2 * (lane() % 4);
+            int begin = 0, end = w.seq_kv - key;
+            if constexpr (MASKED) {
+                end = min(end, row + w.right + 1 - key);
+                begin = row + w.left - key;
+            }
+#pragma unroll
+            for (int j = 0; j < KEY_TILES; j++)
+#pragma unroll
+                for (int e = 0; e < 2; e++) {
+                    const int column = 8 * j + e;
+                    if (column >= end || (MASKED && column < begin))
+                        s[r][j][2 * h + e] = -attn_infinity();
+                }
+        }
+}
+
+// The largest, or the sum, of the four lanes that hold a row.
+ATTN_DEVICE float row_max(float x) {
+    x = fmaxf(x, __shfl_xor_sync(0xffffffffu, x, 1));
+    return fmaxf(x, __shfl_xor_sync(0xffffffffu, x, 2));
+}
+
+ATTN_DEVICE float row_sum(float x) {
+    x += __shfl_xor_sync(0xffffffffu, x, 1);
+    return x + __shfl_xor_sync(0xffffffffu, x, 2);
+}
+
+// Scores, as exponents of 2, to weights 2^(s - maximum); brings the sums to the new maxima.
+ATTN_DEVICE void soften(state &st, scores &s) {
+#pragma unroll
+    for (int r = 0; r < ROW_TILES; r++)
+#pragma unroll
+        for (int h = 0; h < 2; h++) {
+            float top = st.max[r][h];
+#pragma unroll
+            for (int j = 0; j < KEY_TILES; j++)
+                top = fmaxf(top, fmaxf(s[r][j][2 * h], s[r][j][2 * h + 1]));
+            top = row_max(top);
+            // While a row has seen no key its maximum is -inf, and -inf - -inf would be NaN.
+            const float base = top == -attn_infinity() ? 0.0f : top;
+            st.alpha[r][h] = attn_exp2(st.max[r][h] - base);
+            st.max[r][h] = top;
+            st.sum[r][h] *= st.alpha[r][h];
+#pragma unroll
+            for (int j = 0; j < KEY_TILES; j++)
+#pragma unroll
+                for (int e = 2 * h; e < 2 * h + 2; e++) {
+                    s[r][j][e] = attn_exp2(s[r][j][e] - base);
+                    st.sum[r][h] += s[r][j][e];
+                }
+        }
+}
+
+// The weights of 8 keys as left operand: rows lane / 4 and 8 more, of the even keys and the odd.
+ATTN_DEVICE void split_weights(const float p[4], operand<4> &to) {
+    const attn_u32 bits[4] = {__float_as_uint(p[0]), __float_as_uint(p[2]), __float_as_uint(p[1]),
+                              __float_as_uint(p[3])};
+    split<4>(bits, to);
+}
+
+// n-tiles of O from the j-th on that are worked on together: WIDTH, or what is left (never 3).
+ATTN_DEVICE constexpr int width(int j) {
+    return V_TILES - j < WIDTH ? V_TILES - j : WIDTH;
+}
+
+// The right operands of the n-tiles from the j-th on, for the keys of n-tile `keys` of the scores:
+// keys 2 (lane % 4) and the next. A lane reads adjacent columns, so the t-th n-tile has the columns
+// width(j) n + t of the group.
+ATTN_DEVICE void load_values(attn_u32 loaded[2 * WIDTH], const float *v, int j, int keys) {
+    const float *from = v + (8 * keys + lane() % 4 * 2) * PITCH_V + 8 * j + width(j) * (lane() / 4);
+#pragma unroll
+    for (int e = 0; e < 2; e++) {
+        const float *row = from + e * PITCH_V;
+        if (width(j) == 4) {
+            const uint4 x = *(const uint4 *)row;
+            loaded[e] = x.x, loaded[2 + e] = x.y;
+            if constexpr (WIDTH == 4)
+                loaded[4 + e] = x.z, loaded[6 + e] = x.w;
+        } else if (width(j) == 2) {
+            const uint2 x = *(const uint2 *)row;
+            loaded[e] = x.x, loaded[2 + e] = x.y;
+        } else {
+            loaded[e] = *(const attn_u32 *)row;
+        }
+    }
+}
+
+// The second product goes through all groups of n-tiles of O for one part of the keys after the
+// other, so that only this part's weights are there split. Of its i-th step, the first n-tile of O,
+// and the n-tile of the scores whose keys it takes:
+ATTN_DEVICE constexpr int group_at(int i) {
+    return i / PART_STEPS % GROUPS * WIDTH;
+}
+
+ATTN_DEVICE constexpr int keys_at(int i) {
+    return i / (PART_STEPS * GROUPS) * PART_STEPS + i % PART_STEPS;
+}
+
+// Adds what came of one part of the keys to `count` n-tiles of O from the j-th on. The tensor cores
+// may round sums towards zero; here that cannot pile up over the keys.
+ATTN_DEVICE void add_part(state &st, const sums<WIDTH> &sum, int j, int count, bool first) {
+#pragma unroll
+    for (int r = 0; r < ROW_TILES; r++)
+#pragma unroll
+        for (int t = 0; t < count; t++)
+#pragma unroll
+            for (int e = 0; e < 4; e++) {
+                float &o = st.o[r][j + t][e];
+                o = fmaf(o, first ? st.alpha[r][e / 2] : 1.0f, whole<WIDTH>(sum, r, t, e));
+            }
+}
+
+// O = alpha O + P V.
+ATTN_DEVICE void weigh(state &st, const scores &p, const float *v) {
+    constexpr int TURNS = GROUPS * KEY_TILES;
+    attn_u32 loaded[2 * WIDTH];
+    sums<WIDTH> sum;
+    load_values(loaded, v, 0, 0);
+#pragma unroll
+    for (int i = 0; i < TURNS; i++) {
+        const int next = i + 1 < TURNS ? i + 1 : 0, count = width(group_at(i));
+        operand<4> weights[ROW_TILES];
+        operand<2 * WIDTH> values;
+#pragma unroll
+        for (int r = 0; r < ROW_TILES; r++)
+            split_weights(p[r][keys_at(i)], weights[r]);
+        split<2 * WIDTH>(loaded, values);
+        load_values(loaded, v, group_at(next), keys_at(next));
+        multiply_split<WIDTH>(sum, weights, values, count, i % PART_STEPS == 0);
+        if (i % PART_STEPS == PART_STEPS - 1)
+            add_part(st, sum, group_at(i), count, i < PART_STEPS * GROUPS);
+    }
+}
+
+ATTN_DEVICE void attend(const job &w, state &st, scores &s, int n) {
+#pragma unroll
+    for (int r = 0; r < ROW_TILES; r++)
+#pragma unroll
+        for (int j = 0; j < KEY_TILES; j++)
+#pragma unroll
+            for (int e = 0; e < 4; e++)
+                s[r][j][e] = __fmul_rn(s[r][j][e], w.scale); // what is subtracted is one of these
+    if (!sees_all(w, n))
+        mask(w, s, n * BLOCK_N);
+    soften(st, s);
+    weigh(st, s, v_buffer(n));
+}
+
+// `count` (2, 4 or 8) adjacent columns of a row.
+ATTN_DEVICE void store_columns(float *o, const float x[8], int column, int count) {
+#pragma unroll
+    for (int i = 0; i < count; i += 4) {
+        if (ALIGNED && i + 4 <= count && column + i + 4 <= DV) {
+            *(float4 *)(o + column + i) = make_float4(x[i], x[i + 1], x[i + 2], x[i + 3]);
+            continue;
+        }
+#pragma unroll
+        for (int e = i; e < i + 4 && e < count; e++)
+            if (column + e < DV)
+                o[column + e] = x[e];
+    }
+}
+
+ATTN_DEVICE void store(const attn_forward_args &a, state &st, int first_row, float *o, float *lse) {
+#pragma unroll
+    for (int r = 0; r < ROW_TILES; r++)
+#pragma unroll
+        for (int h = 0; h < 2; h++) {
+            const int row = first_row + 16 * r + 8 * h + lane() / 4;
+            const float sum = row_sum(st.sum[r][h]);
+            if (row >= a.seq_q)
+                continue;
+            const float factor = sum == 0.0f ? 0.0f : 1.0f / sum; // 0: the row saw no key
+#pragma unroll
+            for (int j = 0; j < V_TILES; j += WIDTH) {
+                float x[8]; // a lane has columns 2 n and 2 n + 1 of each n-tile: see load_values
+#pragma unroll
+                for (int i = 0; i < 2 * width(j); i++)
+                    x[i] = st.o[r][j + i % width(j)][2 * h + i / width(j)] * factor;
+                store_columns(o + row * a.o_stride[2], x, 8 * j + 2 * width(j) * (lane() % 4),
+                              2 * width(j));
+            }
+            if (LSE && lane() % 4 == 0)
+                lse[row] = sum == 0.0f ? -attn_infinity() : st.max[r][h] * 0.69314718f + logf(sum);
+        }
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS, $(MIN_BLOCKS))
+    $(KERNEL)(const __grid_constant__ attn_forward_args a) {
+    forward(a);
+}
