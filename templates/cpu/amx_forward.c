@@ -65,7 +65,7 @@ struct job {
     struct group *g;
     const uint16_t *k, *v; /* packed */
     int32_t first, chunks;
-    int masked; /* some row does not see all keys of the chunks */
+    int32_t clear, clear_end; /* every row sees all keys of the chunks clear <= c < clear_end */
     float scale;
     float (*s)[S_ROW];    /* scores */
     uint16_t (*p)[P_ROW]; /* weights, bf16 */
@@ -165,11 +165,16 @@ ATTN_NOINLINE void raise_top(struct group *g, int r, vf most, float scale) {
         attn_vstore(&g->o[r][c], attn_vload(&g->o[r][c]) * alpha);
 }
 
+/* Scores of keys that row r does not see become -inf. */
 ATTN_INLINE void mask_row(const struct job *job, int r) {
     const vi lo = job->g->lo[r] - attn_vlanes(), hi = job->g->hi[r] - attn_vlanes();
-    for (int32_t at = 0; at < job->chunks * CHUNK; at += ATTN_VL) {
-        float *s = &job->s[r][at];
-        attn_vstore(s, attn_vsee(attn_vload(s), job->first + at, lo, hi));
+    for (int32_t c = 0; c < job->chunks; c++) {
+        float *s = &job->s[r][c * CHUNK];
+        const int32_t key = job->first + c * CHUNK;
+        if (c >= job->clear && c < job->clear_end)
+            continue;
+        attn_vstore(s, attn_vsee(attn_vload(s), key, lo, hi));
+        attn_vstore(s + ATTN_VL, attn_vsee(attn_vload(s + ATTN_VL), key + ATTN_VL, lo, hi));
     }
 }
 
@@ -180,7 +185,7 @@ ATTN_INLINE void weigh_row(const struct job *job, int r) {
     const int32_t chunks = job->chunks;
     uint16_t *p = job->p[r];
     vf most = attn_vset(-INFINITY), most2 = most;
-    if (job->masked)
+    if (job->clear > 0 || job->clear_end < chunks)
         mask_row(job, r);
     ATTN_UNROLL($(UNROLL))
     for (int32_t c = 0; c < chunks; c++) {
@@ -312,16 +317,16 @@ static int next_job(struct walk *walk, int odd, struct job *job) {
             const int32_t chunks = (end - first + CHUNK - 1) / CHUNK;
             if (first >= end)
                 continue;
-            *job =
-                (struct job){.g = g,
-                             .k = walk->k + (int64_t)(first / CHUNK) * K_CHUNK,
-                             .v = walk->v + (int64_t)(first / CHUNK) * V_CHUNK,
-                             .first = first,
-                             .chunks = chunks,
-                             .masked = first < g->all_begin || first + chunks * CHUNK > g->all_end,
-                             .scale = walk->scale,
-                             .s = walk->w->s[odd],
-                             .p = walk->w->p};
+            *job = (struct job){.g = g,
+                                .k = walk->k + (int64_t)(first / CHUNK) * K_CHUNK,
+                                .v = walk->v + (int64_t)(first / CHUNK) * V_CHUNK,
+                                .first = first,
+                                .chunks = chunks,
+                                .clear = (g->all_begin - first + CHUNK - 1) / CHUNK,
+                                .clear_end = (g->all_end - first) / CHUNK,
+                                .scale = walk->scale,
+                                .s = walk->w->s[odd],
+                                .p = walk->w->p};
             return 1;
         }
     }
