@@ -94,7 +94,8 @@ static const option options[] = {
      "folders with families of your own, or changed ones\n(default: $ATTNTUNE_PATH)"},
     {"format", "NAME", CHOICE, AT(format), &formats,
      "table (the default), csv or jsonl; a table shortens \"config\"\n"
-     "to the parameters that differ from the family's default"},
+     "to the parameters that differ from the family's default\n"
+     "(not `db best`: defaults may follow the length)"},
     {"help", NULL, FLAG, AT(help), NULL, "this text (-h)"},
 };
 enum { OPTIONS = sizeof options / sizeof options[0] };

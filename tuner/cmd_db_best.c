@@ -13,9 +13,10 @@ static const attn_column columns[] = {
     {"problem", ATTN_TEXT},         {"ms", ATTN_NUMBER},      {"gflops", ATTN_NUMBER},
     {"times_default", ATTN_NUMBER}, {"binary", ATTN_TEXT},    {"ended", ATTN_TEXT},
     {"stale", ATTN_TEXT}, /* why it is no longer what would be made today */
-    {"winner", ATTN_TEXT},          {"lengths", ATTN_TEXT}, /* keys: "512..2048", the neighbours
-                                                               that it wins as well */
-    {"config", ATTN_TEXT}, /* whole: a default may follow the length */
+    {"winner", ATTN_TEXT},          {"lengths", ATTN_TEXT}, /* keys: "512..2048", where the same
+                                                               configuration wins */
+    {"config", ATTN_TEXT},      /* whole: a default may follow the length */
+    {"provisional", ATTN_TEXT}, /* "yes": its run ended before final rounds */
 };
 
 /* A winner, with what it is sorted by. */
@@ -108,6 +109,7 @@ static void add_best(const attn_cli *cli, const winner *w, const char *lengths,
     attn_report_text(report, row->variant.family);
     attn_report_text(report, lengths);
     attn_report_text(report, row->variant.config);
+    attn_report_text(report, row->band >= 1 ? "yes" : NULL);
 }
 
 static attn_status add_all(const attn_cli *cli, const attn_best *best, attn_report *report,

@@ -21,7 +21,8 @@ static const attn_column columns[] = {
     {"search", ATTN_TEXT}, /* complete, stopped, resumed */
     {"winner", ATTN_TEXT},
     {"config", ATTN_TEXT},
-    {"reason", ATTN_TEXT}, /* why there is no winner */
+    {"reason", ATTN_TEXT},      /* why there is no winner */
+    {"provisional", ATTN_TEXT}, /* "yes": the run ended before final rounds */
 };
 
 static const char *search_word(const attn_tune_summary *s, const attn_tune_options *options) {
@@ -64,15 +65,17 @@ static void add_row(tune_run *run, const attn_tune_options *options, const attn_
     attn_report_config(report, run->cli->gen, s->family, &options->problems[s->problem],
                        &options->devices[s->device], s->config);
     attn_report_text(report, s->family ? NULL : s->reason);
+    attn_report_text(report, s->family && s->band >= 1 ? "yes" : NULL);
 }
 
 /* A problem that the run did not come to. */
 static void add_missed(tune_run *run, const attn_tune_options *options, size_t problem,
                        const char *reason) {
     add_place(run, options, problem);
-    for (size_t c = 2; c + 1 < ATTN_COLUMNS(columns); c++)
+    for (size_t c = 2; c + 2 < ATTN_COLUMNS(columns); c++)
         attn_report_text(&run->report, NULL);
     attn_report_text(&run->report, reason);
+    attn_report_text(&run->report, NULL);
 }
 
 static int add_result(void *user, const attn_tune_options *options,

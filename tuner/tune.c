@@ -10,6 +10,7 @@
 #include "probe.h"
 #include "stop.h"
 
+static const int64_t LEFT_OVER_NS = 2000000000; /* less than that is not worth beginning with */
 static const double SECONDS = 20, SECONDS_QUICK = 6; /* a problem, if no budget is given */
 
 static int32_t usable_cpus(void) {
@@ -68,10 +69,8 @@ static bool is_over(const struct run *run) {
 }
 
 static attn_status run_problem(struct run *run, attn_lane *lane, size_t device, size_t problem,
-                               attn_error *err) {
+                               int64_t end, attn_tune_summary *summary, attn_error *err) {
     const attn_tune_options *o = &run->options;
-    const int64_t end = next_end(run);
-    attn_tune_summary *summary = &run->result->summary[run->result->count++];
     const attn_tune_progress at = {.device = &lane->device,
                                    .problem = &o->problems[problem],
                                    .problem_index = problem,
@@ -84,6 +83,25 @@ static attn_status run_problem(struct run *run, attn_lane *lane, size_t device, 
                                    .share = {NAN, NAN, NAN}};
     return attn_job_run(lane, &o->problems[problem], &at, end, run->share_s, summary,
                         &run->result->signal, err);
+}
+
+/* What is left of the budget, others having needed less than their share, is for the problems for
+ * which their own was too short to measure anything. */
+static attn_status run_again(struct run *run, attn_lane *lane, size_t device, size_t first,
+                             attn_error *err) {
+    const attn_tune_options *o = &run->options;
+    attn_status status = ATTN_OK;
+    bool limited = run->end_ns != INT64_MAX && !o->dry_run && !o->verify_only;
+    for (size_t i = first; limited && status == ATTN_OK && i < run->result->count; i++) {
+        attn_tune_summary *s = &run->result->summary[i];
+        if (run->result->signal || attn_now_ns() + LEFT_OVER_NS > run->end_ns)
+            break;
+        if (s->family || s->complete || s->candidates == 0)
+            continue;
+        free(s->reason);
+        status = run_problem(run, lane, device, s->problem, run->end_ns, s, err);
+    }
+    return status;
 }
 
 static attn_status run_device(struct run *run, size_t device, attn_error *err) {
@@ -104,9 +122,15 @@ static attn_status run_device(struct run *run, size_t device, attn_error *err) {
         lane.worker.patience = (attn_patience){end_ns, note_waiting, &lane};
         run->result->peak[device] = measure_peak(&lane, &ignored);
     }
+    size_t first = run->result->count;
     for (size_t i = 0;
-         status == ATTN_OK && !run->result->signal && i < o->problem_count && !is_over(run); i++)
-        status = run_problem(run, &lane, device, i, err);
+         status == ATTN_OK && !run->result->signal && i < o->problem_count && !is_over(run); i++) {
+        int64_t end = next_end(run);
+        status = run_problem(run, &lane, device, i, end,
+                             &run->result->summary[run->result->count++], err);
+    }
+    if (status == ATTN_OK)
+        status = run_again(run, &lane, device, first, err);
     attn_worker_kill(&lane.worker);
     if (status != ATTN_ERR_TIMEOUT)
         return status;
