@@ -2,8 +2,8 @@
  *
  * The winners that the user's and the shipped database hold for the class (on this device, or on
  * another of its architecture), the families' defaults, and the reference. What is stored with its
- * binary comes first: where that holds a winner of the very problem, no compiler is asked. Else
- * all of them are loaded, once, so that no later problem of the class waits for a compiler. */
+ * binary comes first: where the winner that the problem gets is among that, no compiler is asked.
+ * Else all of them are loaded, once, so that no later problem of the class waits for a compiler. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,7 +18,7 @@ struct maker {
     attn_runtime_device *device;
     const attn_problem *problem;
     attn_effort effort;
-    bool lean; /* only what is stored with its binary */
+    bool lean; /* load only what is stored with its binary */
     attn_class *entry;
     size_t capacity;
     attn_error failure; /* the last candidate that could not be loaded */
@@ -136,7 +136,7 @@ static attn_status add_row(struct maker *m, attn_db *db, const attn_db_row *row,
         status = attn_kernel_stored(m->device, db, row, &c.loaded, &problem);
     if (status != ATTN_OK && m->effort > ATTN_CACHED && !m->lean)
         status = load_rendered(m, row, &c, &problem);
-    if (status != ATTN_OK) {
+    if (status != ATTN_OK && !m->lean) {
         if (problem.status != ATTN_OK)
             m->failure = problem;
         return ATTN_OK;

@@ -44,8 +44,18 @@ static bool is_tuned(const attn_candidate *c) {
     return c->exact < ATTN_ORIGIN_DEFAULT;
 }
 
-const attn_candidate *attn_class_choose(const attn_class *entry, const attn_problem *problem,
-                                        bool any_strides, attn_origin *origin, double *distance) {
+/* absent: what is stored without its binary counts as well, its limits being unknown. */
+static bool is_usable(const attn_candidate *c, const attn_problem *problem, bool any_strides,
+                      bool absent) {
+    if (!c->loaded)
+        return absent;
+    return !attn_limits_broken(&c->loaded->launch, problem) &&
+           !(any_strides && c->loaded->launch.maps);
+}
+
+static const attn_candidate *choose(const attn_class *entry, const attn_problem *problem,
+                                    bool any_strides, bool absent, attn_origin *origin,
+                                    double *distance) {
     const attn_candidate *best = NULL;
     double log_size[3];
     attn_candidate_sizes(problem, log_size);
@@ -54,8 +64,7 @@ const attn_candidate *attn_class_choose(const attn_class *entry, const attn_prob
         bool exact = !is_tuned(c) || same_problem(&c->problem, problem);
         double d = exact ? 0 : distance_of(c->log_size, log_size);
         attn_origin step = exact ? c->exact : c->near;
-        if (d > DISTANCE_MAX || attn_limits_broken(&c->loaded->launch, problem) ||
-            (any_strides && c->loaded->launch.maps))
+        if (d > DISTANCE_MAX || !is_usable(c, problem, any_strides, absent))
             continue;
         if (best && (step > *origin ||
                      (step == *origin && (c->penalty > best->penalty ||
@@ -68,13 +77,18 @@ const attn_candidate *attn_class_choose(const attn_class *entry, const attn_prob
     return best;
 }
 
+const attn_candidate *attn_class_choose(const attn_class *entry, const attn_problem *problem,
+                                        bool any_strides, attn_origin *origin, double *distance) {
+    return choose(entry, problem, any_strides, false, origin, distance);
+}
+
 bool attn_class_serves(const attn_class *entry, const attn_problem *problem) {
     attn_origin origin;
     double distance;
     if (!entry || !entry->lean)
         return entry != NULL;
-    return attn_class_choose(entry, problem, false, &origin, &distance) &&
-           origin <= ATTN_ORIGIN_SYSTEM;
+    const attn_candidate *best = choose(entry, problem, false, true, &origin, &distance);
+    return best && best->loaded;
 }
 
 void attn_choice_fill(const attn_candidate *c, attn_origin origin, double distance,

@@ -38,7 +38,7 @@ typedef struct attn_class_key {
 
 /* One way to run problems of a class. */
 typedef struct attn_candidate {
-    attn_loaded *loaded;
+    attn_loaded *loaded;  /* NULL, in a lean class: stored, but without a binary */
     attn_origin exact;    /* its origin for the very problem it was tuned on */
     attn_origin near;     /* ... and for others within the distance limit */
     attn_problem problem; /* it was tuned on; unused for defaults and the reference */
@@ -53,7 +53,7 @@ typedef struct attn_candidate {
 typedef struct attn_class {
     attn_class_key key;
     attn_effort effort; /* it was made with */
-    bool lean;          /* only what is stored with its binary: no compiler was asked */
+    bool lean;          /* loaded is only what is stored with its binary: no compiler was asked */
     size_t count;
     attn_candidate candidate[]; /* in order of preference among equals */
 } attn_class;
@@ -106,7 +106,7 @@ void attn_kernels_close(attn_runtime_device *device);
 
 /* candidates.c; under ctx->lock. *entry holds at least one candidate, or the error says why there
  * is none. Candidates that cannot be loaded are left out, with a warning. whole: all candidates;
- * else only those that are stored with their binaries, if they serve the problem. */
+ * else only those that are stored with their binaries, if the best stored is among them. */
 attn_status attn_class_make(attn_context *ctx, attn_runtime_device *device,
                             const attn_problem *problem, attn_effort effort, bool whole,
                             attn_class **entry, attn_error *err);
