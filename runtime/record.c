@@ -23,7 +23,8 @@ struct attn_record *attn_record_open(const char *path, attn_error *err) {
         (void)attn_fail_nomem(err);
         return NULL;
     }
-    record->fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+    /* A pipe that nobody reads would block; a device, too, may. */
+    record->fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NONBLOCK, 0666);
     if (record->fd < 0 || pthread_mutex_init(&record->lock, NULL) != 0) {
         (void)attn_fail(err, ATTN_ERR_IO, "cannot record problems in %s: %s", path,
                         strerror(errno));

@@ -112,6 +112,15 @@ static void add_best(const attn_cli *cli, const winner *w, const char *lengths,
     attn_report_text(report, row->band >= 1 ? "yes" : NULL);
 }
 
+/* Is it about a problem and a family that were asked for? */
+static bool is_wanted(const attn_cli *cli, const attn_db_row *row) {
+    bool wanted = cli->problems == 0;
+    for (size_t i = 0; i < cli->problems && !wanted; i++)
+        wanted =
+            attn_hash_equal(attn_problem_hash(&row->problem), attn_problem_hash(&cli->problem[i]));
+    return wanted && (!cli->args.family || strcmp(row->variant.family, cli->args.family) == 0);
+}
+
 static attn_status add_all(const attn_cli *cli, const attn_best *best, attn_report *report,
                            attn_error *err) {
     size_t count, end;
@@ -124,34 +133,45 @@ static attn_status add_all(const attn_cli *cli, const attn_best *best, attn_repo
         long long first = all[begin].row->problem.seq_kv, last = all[end - 1].row->problem.seq_kv;
         (void)snprintf(lengths, sizeof lengths, first < last ? "%lld..%lld" : "%lld", first, last);
         for (size_t i = begin; i < end; i++)
-            add_best(cli, &all[i], lengths, report);
+            if (is_wanted(cli, all[i].row))
+                add_best(cli, &all[i], lengths, report);
     }
     free(all);
     return ATTN_OK;
 }
 
-static bool has_problem(const attn_db_rows *rows, const attn_problem *problem) {
+static bool has_problem(const attn_cli *cli, const attn_db_rows *rows,
+                        const attn_problem *problem) {
     for (size_t i = 0; i < rows->count; i++)
-        if (attn_hash_equal(attn_problem_hash(&rows->row[i].problem), attn_problem_hash(problem)))
+        if (is_wanted(cli, &rows->row[i]) &&
+            attn_hash_equal(attn_problem_hash(&rows->row[i].problem), attn_problem_hash(problem)))
             return true;
     return false;
 }
 
 /* A problem that was asked for and has no winner is a finding. */
-static int say_without(const attn_cli *cli, const attn_best *best) {
+static int say_without(const attn_cli *cli, const attn_best *best, size_t shown) {
     char text[ATTN_PROBLEM_TEXT];
     int code = ATTN_EXIT_OK;
-    if (best->user.count + best->system.count == 0 && cli->problems == 0)
+    if (shown == 0 && cli->problems == 0)
         attn_say("there is no winner yet; `attntune tune` finds them");
     for (size_t i = 0; i < cli->problems; i++) {
         const attn_problem *problem = &cli->problem[i];
-        if (has_problem(&best->user, problem) || has_problem(&best->system, problem))
+        if (has_problem(cli, &best->user, problem) || has_problem(cli, &best->system, problem))
             continue;
         (void)attn_problem_text(problem, text);
         attn_say("%s has no winner; `attntune tune %s` finds one", text, text);
         code = ATTN_EXIT_FOUND;
     }
     return code;
+}
+
+/* All winners of the devices: whom a winner has for neighbours does not depend on what is shown. */
+static attn_status find_all(const attn_cli *cli, attn_best *best, attn_error *err) {
+    attn_cli all = *cli;
+    all.problems = 0;
+    all.args.family = NULL;
+    return attn_best_find(&all, best, err);
 }
 
 int attn_cmd_db_best(attn_cli *cli) {
@@ -168,11 +188,11 @@ int attn_cmd_db_best(attn_cli *cli) {
     }
     ATTN_STEP(attn_cli_db(cli, ATTN_DB_READ, &absent));
     ATTN_STEP(attn_cli_system(cli));
-    if (attn_best_find(cli, &best, &err) != ATTN_OK)
+    if (find_all(cli, &best, &err) != ATTN_OK)
         return attn_failure(err.status, &err);
     attn_report_begin(&report, (attn_format)cli->args.format, columns, ATTN_COLUMNS(columns));
-    int code = say_without(cli, &best);
     attn_status status = add_all(cli, &best, &report, &err);
+    int code = say_without(cli, &best, attn_report_rows(&report));
     attn_best_free(&best);
     if (status == ATTN_OK)
         status = attn_report_end(&report, &cli->out, &err);

@@ -295,8 +295,7 @@ attn_status attn_job_run(attn_lane *lane, const attn_problem *problem, const att
     free(job->passed);
     free(job->round_ns);
     free(job->lost);
-    free(job->stored.family);
-    free(job->stored.config);
+    attn_job_forget_stored(job);
     free(job->before);
     free(job);
     return status;

@@ -184,6 +184,11 @@ size_t attn_job_point(const attn_job *job, const attn_db_row *row);
  * place that decides so. */
 attn_status attn_job_resume(attn_job *job, bool *done, attn_error *err);
 
+/* Before a decision: another tuner of the same file may have decided since the run began, and it is
+ * that winner which ours has to beat. */
+attn_status attn_job_look_again(attn_job *job, attn_error *err);
+void attn_job_forget_stored(attn_job *job);
+
 /* The stored winner, if there is one, is the summary's. */
 attn_status attn_job_keep_stored(attn_job *job, attn_error *err);
 

@@ -336,6 +336,7 @@ attn_status attn_job_decide(attn_job *job, attn_error *err) {
     struct ranked ranked[ATTN_FINALISTS + ATTN_SEARCH_FAMILIES] = {0};
     bool measured = job->rounds > 0, stays = true;
     double default_ns = NAN;
+    ATTN_TRY(attn_job_look_again(job, err));
     if (!measured)
         ATTN_TRY(stand_in(job, err));
     if (job->rounds == 0) /* nothing has passed in this run */

@@ -72,6 +72,12 @@ attn_status attn_job_keep_stored(attn_job *job, attn_error *err) {
     return s->family && s->config ? ATTN_OK : attn_fail_nomem(err);
 }
 
+void attn_job_forget_stored(attn_job *job) {
+    free(job->stored.family);
+    free(job->stored.config);
+    job->stored = (attn_stored){0};
+}
+
 static attn_status remember_winner(attn_job *job, const attn_db_row *row, attn_error *err) {
     job->stored = (attn_stored){.family = strdup(row->variant.family),
                                 .config = strdup(row->variant.config),
@@ -158,6 +164,17 @@ static attn_status decide_done(attn_job *job, const attn_db_rows *rows, bool *do
     return attn_job_keep_stored(job, err);
 }
 
+static attn_status remember_stored(attn_job *job, const attn_db_rows *rows, attn_error *err) {
+    attn_status status = ATTN_OK;
+    for (size_t i = 0; status == ATTN_OK && i < rows->count && !job->stored.family; i++) {
+        const attn_db_row *row = &rows->row[i];
+        if (row->rank == 1 && is_of_now(job, row) &&
+            (source_is_current(job, row) || is_rival(job, row)))
+            status = remember_winner(job, row, err);
+    }
+    return status;
+}
+
 attn_status attn_job_resume(attn_job *job, bool *done, attn_error *err) {
     const attn_tune_options *o = job->options;
     const attn_db_filter filter = {
@@ -170,14 +187,26 @@ attn_status attn_job_resume(attn_job *job, bool *done, attn_error *err) {
     attn_status status = remember_lost(job, &rows, err);
     if (status == ATTN_OK)
         status = remember_tried(job, &rows, err);
-    for (size_t i = 0; status == ATTN_OK && i < rows.count && !job->stored.family; i++) {
-        const attn_db_row *row = &rows.row[i];
-        if (row->rank == 1 && is_of_now(job, row) &&
-            (source_is_current(job, row) || is_rival(job, row)))
-            status = remember_winner(job, row, err);
-    }
+    if (status == ATTN_OK)
+        status = remember_stored(job, &rows, err);
     if (status == ATTN_OK)
         status = decide_done(job, &rows, done, err);
+    attn_db_rows_free(&rows);
+    return status;
+}
+
+attn_status attn_job_look_again(attn_job *job, attn_error *err) {
+    const attn_tune_options *o = job->options;
+    const attn_db_filter filter = {
+        .problem = job->problem, .device = &job->lane->device, .winners = true};
+    attn_db_rows rows = {0};
+    if (!o->db || o->verify_only || o->dry_run)
+        return ATTN_OK;
+    ATTN_TRY(attn_db_find(o->db, &filter, &rows, err));
+    double seconds_before = job->seconds_before;
+    attn_job_forget_stored(job);
+    attn_status status = remember_stored(job, &rows, err);
+    job->seconds_before = seconds_before;
     attn_db_rows_free(&rows);
     return status;
 }

@@ -81,8 +81,10 @@ static attn_status run_problem(struct run *run, attn_lane *lane, size_t device, 
                                    .band = NAN,
                                    .default_ns = NAN,
                                    .share = {NAN, NAN, NAN}};
-    return attn_job_run(lane, &o->problems[problem], &at, end, run->share_s, summary,
-                        &run->result->signal, err);
+    attn_status status = attn_job_run(lane, &o->problems[problem], &at, end, run->share_s, summary,
+                                      &run->result->signal, err);
+    summary->cut = attn_now_ns() >= end;
+    return status;
 }
 
 /* What is left of the budget, others having needed less than their share, is for the problems for
@@ -96,7 +98,7 @@ static attn_status run_again(struct run *run, attn_lane *lane, size_t device, si
         attn_tune_summary *s = &run->result->summary[i];
         if (run->result->signal || attn_now_ns() + LEFT_OVER_NS > run->end_ns)
             break;
-        if (s->family || s->complete || s->candidates == 0)
+        if (s->family || !s->cut)
             continue;
         free(s->reason);
         status = run_problem(run, lane, device, s->problem, run->end_ns, s, err);

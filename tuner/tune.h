@@ -122,6 +122,7 @@ typedef struct attn_tune_summary {
     size_t outcome[ATTN_OUTCOME_LOST + 1]; /* of those */
     double share[ATTN_SHARES]; /* of the ok ones, within 1, 3, 5 % of the best race median */
     double seconds;
+    bool cut; /* its share of the budget was over */
 } attn_tune_summary;
 
 typedef struct attn_tune_result {

@@ -6,6 +6,9 @@ sed -e 's/tiny/small/g' -e 's/{ 300, 200, 100, 400 }/{ 50 }/' -e 's/COST = 300/C
     -e '/BUG.*what goes/s/"none".*crash"/"none"/' my/spaces/fake/tiny.lua >my/spaces/fake/small.lua
 sed 's/ns_per_mflop=0/ns_per_mflop=100000/' my/templates/fake/tiny.c >my/templates/fake/small.c
 attntune-fake tune fwd:f32:b1:h2:s8:d16 fwd:f32:b1:h2:s32:d16 fwd:f32:b1:h2:s128:d16 \
-    fwd:f32:b2:h2:s128:d16 fwd:f32:b1:h2:s96:d16:causal fwd:f32:b1:h1:sq1:sk64:d16 \
+    fwd:f32:b2:h2:s128:d16 fwd:f32:b1:h2:s96:d16:causal fwd:f32:b1:h1:sq1:sk64:d16 fwd:f32:b1:h1:sq1:sk256:d16 \
     $mine --search exhaustive --budget 60s >/dev/null 2>&1
 attntune-fake db best --path my --format csv | cut -d, -f5,12-
+echo "--- of some problems, of one family"
+attntune-fake db best --path my fwd:f32:b1:h2:s8:d16 fwd:f32:b1:h1:sq1:sk64:d16 --format csv | cut -d, -f5,13
+attntune-fake db best --path my --family small --format csv | cut -d, -f5,13

@@ -266,6 +266,26 @@ static void test_record(void) {
     (void)unlink(path);
 }
 
+/* A pipe that nobody reads is an error, not a wait without end. */
+static void test_record_pipe(void) {
+    char path[] = "/tmp/attn-pipe-XXXXXX";
+    int fd = mkstemp(path);
+    if (!CHECK(fd >= 0))
+        return;
+    (void)close(fd);
+    (void)unlink(path);
+    if (!CHECK_EQ_INT(mkfifo(path, 0600), 0))
+        return;
+    setenv("ATTNTUNE_RECORD", path, 1);
+    attn_context *ctx = NULL;
+    (void)alarm(20);
+    CHECK_EQ_INT(attn_open(NULL, &ctx), ATTN_OK); /* with a warning: it is no reason not to run */
+    (void)alarm(0);
+    attn_close(ctx);
+    unsetenv("ATTNTUNE_RECORD");
+    (void)unlink(path);
+}
+
 int main(void) {
     attn_context *ctx = open_with(ATTN_ESTIMATE);
     if (!CHECK(ctx != NULL))
@@ -281,5 +301,6 @@ int main(void) {
     test_cached();
     test_no_tool();
     test_record();
+    test_record_pipe();
     return check_done();
 }
