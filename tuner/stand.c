@@ -16,7 +16,7 @@ enum { COPIES_MAX = 4096, RETRIES = 3, LAUNCHES_MAX = 1 << 16 };
 
 /* One set of tensors on the device. */
 struct copy {
-    void *memory[ATTN_IMAGES];
+    char *memory[ATTN_IMAGES]; /* in the stand's */
     attn_forward_args args;
 };
 
@@ -24,6 +24,7 @@ struct attn_stand {
     const attn_backend *backend;
     attn_backend_device *device;
     attn_problem problem;
+    void *memory; /* all copies, one behind the other: few and large pages */
     struct copy *copy;
     int32_t copies;
     int32_t next; /* copy that the next launch begins with */
@@ -49,21 +50,26 @@ static void *moved(const attn_inputs *inputs, const struct copy *copy, const voi
         const attn_image *image = &inputs->image[i];
         uintptr_t offset = (uintptr_t)host - (uintptr_t)image->host;
         if (image->size > 0 && (uintptr_t)host >= (uintptr_t)image->host && offset < image->size)
-            return (char *)copy->memory[i] + offset;
+            return copy->memory[i] + offset;
     }
     return NULL;
 }
 
-static attn_status fill_copy(attn_stand *stand, const attn_inputs *inputs, struct copy *copy,
-                             attn_error *err) {
+static size_t image_bytes(const attn_image *image) {
+    return (image->size + 255) / 256 * 256;
+}
+
+/* Writes a copy whose memory begins at `at`. */
+static attn_status fill_copy(attn_stand *stand, const attn_inputs *inputs, char *at,
+                             struct copy *copy, attn_error *err) {
     const attn_backend *backend = stand->backend;
     for (int i = 0; i < ATTN_IMAGES; i++) {
         const attn_image *image = &inputs->image[i];
-        if (image->size == 0)
-            continue;
-        ATTN_TRY(backend->alloc(stand->device, image->size, &copy->memory[i], err));
-        ATTN_TRY(backend->copy(stand->device, copy->memory[i], image->host, image->size,
-                               ATTN_COPY_TO_DEVICE, err));
+        copy->memory[i] = at;
+        at += image_bytes(image);
+        if (image->size > 0)
+            ATTN_TRY(backend->copy(stand->device, copy->memory[i], image->host, image->size,
+                                   ATTN_COPY_TO_DEVICE, err));
     }
     attn_forward_tensors tensors = inputs->host;
     tensors.q = moved(inputs, copy, tensors.q);
@@ -78,9 +84,16 @@ static attn_status fill_copy(attn_stand *stand, const attn_inputs *inputs, struc
 static attn_status fill(attn_stand *stand, uint64_t seed, attn_error *err) {
     const attn_input_spec spec = {ATTN_INPUT_STD1, ATTN_STRIDES_LAYOUT, NAN, seed};
     attn_inputs inputs;
+    size_t bytes = 0;
     attn_status status = attn_inputs_make(&stand->problem, &spec, &inputs, err);
+    for (int i = 0; status == ATTN_OK && i < ATTN_IMAGES; i++)
+        bytes += image_bytes(&inputs.image[i]);
+    if (status == ATTN_OK)
+        status = stand->backend->alloc(stand->device, bytes * (size_t)stand->copies, &stand->memory,
+                                       err);
     for (int32_t i = 0; status == ATTN_OK && i < stand->copies; i++)
-        status = fill_copy(stand, &inputs, &stand->copy[i], err);
+        status = fill_copy(stand, &inputs, (char *)stand->memory + bytes * (size_t)i,
+                           &stand->copy[i], err);
     attn_inputs_free(&inputs);
     return status;
 }
@@ -110,10 +123,8 @@ attn_status attn_stand_open(const attn_backend *backend, attn_backend_device *de
 void attn_stand_close(attn_stand *stand) {
     if (!stand)
         return;
-    for (int32_t i = 0; stand->copy && i < stand->copies; i++)
-        for (int k = 0; k < ATTN_IMAGES; k++)
-            if (stand->copy[i].memory[k])
-                stand->backend->free(stand->device, stand->copy[i].memory[k]);
+    if (stand->memory)
+        stand->backend->free(stand->device, stand->memory);
     if (stand->workspace)
         stand->backend->free(stand->device, stand->workspace);
     free(stand->copy);
