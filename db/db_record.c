@@ -158,6 +158,48 @@ static attn_status check_words(const char *outcome, const char *mode, attn_error
     return ATTN_OK;
 }
 
+/* Is the text a number, and least <= number <= most? NaN is none. */
+static attn_status check_number(const char *what, const char *text, double least, double most,
+                                attn_error *err) {
+    char *end;
+    double number = strtod(text, &end);
+    if (end != text && !*end && number >= least && number <= most)
+        return ATTN_OK;
+    return attn_fail(err, ATTN_ERR_INVALID, "%s '%.40s' is not a number from %g to %g", what, text,
+                     least, most);
+}
+
+/* A time of no or of less than no nanoseconds would win for ever. */
+static const double NS_LEAST = 1e-3, NS_MOST = 1e15;
+
+static attn_status check_numbers(const attn_text_record *r, attn_error *err) {
+    static const double year_2200 = 7258118400.0;
+    const struct {
+        const char *field;
+        double least, most;
+    } ranges[] = {
+        {"threads", 0, 65536},
+        {"begun", 0, year_2200},
+        {"ended", 0, year_2200},
+        {"median_ns", NS_LEAST, NS_MOST},
+        {"final_ns", NS_LEAST, NS_MOST},
+        {"default_ns", NS_LEAST, NS_MOST},
+        {"band", 0, 1000},
+        {"searched_s", 0, 1e9},
+        {"exhausted", 0, 1},
+        {"throttled", 0, 1},
+        {"clock_mhz", 0, 1e6},
+        {"power_w", 0, 1e6},
+        {"temperature_c", -300, 1e4},
+    };
+    for (int i = TRIAL_PLAIN; i < TRIAL_SAMPLES; i++)
+        for (size_t k = 0; r->present[i] && k < sizeof ranges / sizeof ranges[0]; k++)
+            if (strcmp(r->kind->fields[i], ranges[k].field) == 0)
+                ATTN_TRY(check_number(ranges[k].field, value(r, i), ranges[k].least, ranges[k].most,
+                                      err));
+    return ATTN_OK;
+}
+
 static attn_status put_trial(attn_db *db, const attn_text_record *r, attn_error *err) {
     attn_hash id, build, device;
     attn_problem problem;
@@ -174,6 +216,7 @@ static attn_status put_trial(attn_db *db, const attn_text_record *r, attn_error 
     ATTN_TRY(named_row(db, "build", "SELECT id FROM build WHERE hash = ?", build,
                        value(r, TRIAL_BUILD), &rows[2], err));
     ATTN_TRY(check_words(value(r, TRIAL_OUTCOME), value(r, TRIAL_MODE), err));
+    ATTN_TRY(check_numbers(r, err));
     ATTN_TRY(insert_trial(db, r, rows, err));
     for (int i = TRIAL_SAMPLES; i < ATTN_TEXT_FIELDS; i++)
         if (r->present[i])

@@ -249,7 +249,7 @@ static size_t stand_in_default(const attn_job *job, size_t best) {
 static attn_status stand_in(attn_job *job, attn_error *err) {
     qsort(job->passed, job->passed_count, sizeof *job->passed, compare_passed);
     free(job->round_ns);
-    job->round_ns = malloc(sizeof *job->round_ns);
+    job->round_ns = calloc(1, sizeof *job->round_ns);
     if (!job->round_ns)
         return attn_fail_nomem(err);
     size_t best = 0;
