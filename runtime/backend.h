@@ -72,7 +72,8 @@ typedef struct attn_backend {
     bool (*runs)(const attn_device_info *info, const char *target);
 
     /* Needs no device. Appends `attn_key` to the source in the language's own form. ERR_COMPILE
-     * with the log, ERR_NO_TOOL, ERR_INVALID (an option that is not allowed), ERR_IO, ERR_NOMEM. */
+     * with the log, ERR_NO_TOOL, ERR_INVALID (an option that is not allowed), ERR_TIMEOUT, ERR_IO,
+     * ERR_NOMEM. */
     attn_status (*compile)(const attn_build *build, attn_binary *binary, attn_error *err);
 
     /* The command that compiles `file` by hand with these options, for `attntune show`. */

@@ -119,6 +119,8 @@ static attn_status open_device(attn_context *ctx, const attn_backend *backend, i
     device->id = (attn_device){backend->id, ordinal};
     device->backend = backend;
     atomic_init(&device->table, NULL);
+    device->compile_seconds = ATTN_COMPILE_LIMIT_S;
+    device->hung = (attn_error)ATTN_ERROR_INIT;
     backend->info(device->handle, &device->info);
     if (backend->id == ATTN_BACKEND_CPU)
         (void)snprintf(device->name, sizeof device->name, "%s", backend->name);

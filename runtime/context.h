@@ -74,6 +74,8 @@ typedef struct attn_runtime_device {
     char description[160]; /* "Intel(R) Xeon(R) Processor (cpu:avx512)" */
     _Atomic(const attn_table *) table;
     attn_loaded *loaded;
+    double compile_seconds; /* limit for each start of a compiler */
+    attn_error hung;        /* how one broke it, after which none is asked again; else ATTN_OK */
 } attn_runtime_device;
 
 struct attn_context {

@@ -75,9 +75,16 @@ static attn_status compile(attn_runtime_device *device, const attn_variant *vari
     attn_build request = {.language = variant->language,
                           .source = variant->source,
                           .options = variant->options,
-                          .target = target};
+                          .target = target,
+                          .seconds = device->compile_seconds};
+    if (device->hung.status != ATTN_OK) { /* the next class would wait as long, for nothing */
+        *err = device->hung;
+        return err->status;
+    }
     attn_hash_print(build, request.key);
     attn_status status = device->backend->compile(&request, &binary, err);
+    if (status == ATTN_ERR_TIMEOUT)
+        device->hung = *err;
     if (status == ATTN_OK)
         status = load_binary(device, build, &binary, target, variant->launch, loaded, err);
     attn_binary_free(&binary);

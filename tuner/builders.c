@@ -7,7 +7,7 @@
 
 /* A compiler that takes over twenty times as long as the slowest that has ended so far will not
  * end; before five have ended nothing is known of it. */
-static const double FIRST_LIMIT_S = 60, LEAST_LIMIT_S = 2, LIMIT_FACTOR = 20;
+static const double FIRST_LIMIT_S = ATTN_COMPILE_LIMIT_S, LEAST_LIMIT_S = 2, LIMIT_FACTOR = 20;
 enum { LEARNED = 5, JOBS_MAX = 128 };
 static const size_t KEPT_BYTES_MAX = (size_t)512 << 20;
 

@@ -76,7 +76,8 @@ attn_status attn_build_variant(const attn_variant *variant, const attn_device_in
         attn_build build = {.language = variant->language,
                             .source = variant->source,
                             .options = variant->options,
-                            .target = attn_str_text(&target)};
+                            .target = attn_str_text(&target),
+                            .seconds = ATTN_COMPILE_LIMIT_S};
         attn_hash_print(key, build.key);
         status = backend->compile(&build, binary, err);
     }

@@ -222,7 +222,10 @@ attn_status attn_candidates_mark(attn_job *job, attn_error *err) {
 attn_status attn_candidate_build(attn_job *job, attn_candidate *c, attn_error *err) {
     attn_error missing = ATTN_ERROR_INIT;
     attn_binary kept = ATTN_BINARY_INIT;
-    attn_build build = {c->variant.language, c->variant.source, c->variant.options, c->target, ""};
+    attn_build build = {.language = c->variant.language,
+                        .source = c->variant.source,
+                        .options = c->variant.options,
+                        .target = c->target};
     attn_hash_print(c->build, build.key);
     if (job->options->db &&
         attn_db_binary_get(job->options->db, c->build, &kept, &missing) == ATTN_OK)

@@ -56,7 +56,7 @@ attn_status attn_serve_probe(attn_server *server, attn_fields *fields, attn_str 
 
 attn_status attn_serve_compile(attn_server *server, attn_fields *fields, attn_str *reply,
                                attn_error *err) {
-    attn_build build;
+    attn_build build = {.seconds = 0}; /* the parent watches */
     const char *name = attn_get_text(fields);
     build.language = attn_get_text(fields);
     build.source = attn_get_text(fields);

@@ -12,7 +12,12 @@ typedef struct attn_build {
     const char *options;      /* "compiler=gcc -O3 -mavx512f"; checked against the allowed ones */
     const char *target;       /* "cpu:avx512", "sm_90a" */
     char key[ATTN_HASH_TEXT]; /* exported by the binary as `attn_key`, compared after every load */
+    double
+        seconds; /* limit for each start of a compiler that is a program; 0: the caller watches */
 } attn_build;
+
+/* The limit where nobody watches. A kernel takes a second or a few. */
+#define ATTN_COMPILE_LIMIT_S 60.0
 
 /* Identity of a build: variant, the toolchain that its options select (attn_backend.toolchain) and
  * the target. Its hex text is the key. */

@@ -10,6 +10,7 @@
 #include "flags.h"
 #include "folder.h"
 #include "isa.h"
+#include "object.h"
 #include "tool.h"
 
 /* Kernels for the other kind of CPU are compiled too, to see that they compile. */
@@ -32,7 +33,7 @@ enum { ALWAYS = sizeof always / sizeof *always };
 
 static attn_status compile_object(const attn_tool *tool, const attn_cpu_flags *flags,
                                   const char *source, const char *object, const char *folder,
-                                  attn_str *log, attn_error *err) {
+                                  double seconds, attn_str *log, attn_error *err) {
     const char *argv[ATTN_FLAGS_MAX + ALWAYS + 8];
     int n = 0;
     for (int i = 0; i < ALWAYS; i++)
@@ -42,14 +43,14 @@ static attn_status compile_object(const attn_tool *tool, const attn_cpu_flags *f
     const char *const rest[] = {"-c", source, "-o", object, NULL};
     for (size_t i = 0; i < sizeof rest / sizeof *rest; i++)
         argv[n++] = rest[i];
-    return attn_tool_run(tool, argv, folder, 0, log, err);
+    return attn_tool_run(tool, argv, folder, seconds, log, err);
 }
 
 /* Never with the flags of the compile: -ffast-math would link code in that changes how the whole
  * process rounds denormal numbers. */
 static attn_status link_object(const attn_tool *tool, const attn_cpu_flags *flags,
                                const char *object, const char *shared, const char *folder,
-                               attn_str *log, attn_error *err) {
+                               double seconds, attn_str *log, attn_error *err) {
     const char *const argv[] = {"-shared",
                                 "-s",
                                 "-Wl,-z,noexecstack",
@@ -61,7 +62,7 @@ static attn_status link_object(const attn_tool *tool, const attn_cpu_flags *flag
                                 "-lm",
                                 flags->openmp ? "-fopenmp" : NULL,
                                 NULL};
-    return attn_tool_run(tool, argv, folder, 0, log, err);
+    return attn_tool_run(tool, argv, folder, seconds, log, err);
 }
 
 static void append_key(attn_str *source, const char *key) {
@@ -105,12 +106,34 @@ size_t attn_binary_object_size(const void *data, size_t size) {
     return memcmp((const char *)data + size, seal, ATTN_SEAL_SIZE) == 0 ? size : 0;
 }
 
-static attn_status read_binary(const char *path, attn_binary *binary, attn_error *err) {
+/* What a compiler has left at -o: one that fails may exit with 0 all the same. */
+static attn_status read_output(const attn_tool *tool, const char *path, const char *what,
+                               attn_str *bytes, attn_error *err) {
+    const char *name = strrchr(path, '/') + 1;
+    if (attn_str_read_file(bytes, path, err) != ATTN_OK)
+        return attn_fail(err, ATTN_ERR_COMPILE, "%s left no %s: there is no %s", tool->word[0],
+                         what, name);
+    if (attn_object_is_whole(attn_str_text(bytes), bytes->size))
+        return ATTN_OK;
+    return attn_fail(err, ATTN_ERR_COMPILE, "%s left no %s: %s has %zu bytes that are %s",
+                     tool->word[0], what, name, bytes->size,
+                     bytes->size ? "not a whole ELF file" : "no file at all");
+}
+
+static attn_status check_object(const attn_tool *tool, const char *path, attn_error *err) {
+    attn_str bytes = ATTN_STR_INIT;
+    attn_status status = read_output(tool, path, "object file", &bytes, err);
+    attn_str_free(&bytes);
+    return status;
+}
+
+static attn_status read_binary(const attn_tool *tool, const char *path, attn_binary *binary,
+                               attn_error *err) {
     unsigned char seal[ATTN_SEAL_SIZE];
     attn_str bytes = ATTN_STR_INIT;
-    if (attn_str_read_file(&bytes, path, err) != ATTN_OK) {
+    if (read_output(tool, path, "shared object", &bytes, err) != ATTN_OK) {
         attn_str_free(&bytes);
-        return attn_fail(err, ATTN_ERR_COMPILE, "the compiler left no shared object");
+        return err->status;
     }
     attn_binary_seal(attn_str_text(&bytes), bytes.size, seal);
     attn_str_append_bytes(&bytes, seal, sizeof seal);
@@ -152,10 +175,11 @@ static attn_status compile_in(const compile_paths *p, const attn_build *build,
     attn_str_free(&text);
     ATTN_TRY(status);
     ATTN_TRY(compile_object(tool, flags, p->source.data, p->object.data, p->folder.path.data,
-                            &binary->log, err));
+                            build->seconds, &binary->log, err));
+    ATTN_TRY(check_object(tool, p->object.data, err));
     ATTN_TRY(link_object(tool, flags, p->object.data, p->shared.data, p->folder.path.data,
-                         &binary->log, err));
-    return read_binary(p->shared.data, binary, err);
+                         build->seconds, &binary->log, err));
+    return read_binary(tool, p->shared.data, binary, err);
 }
 
 static attn_status check_build(const attn_build *build, const attn_cpu_flags *flags,
@@ -213,8 +237,9 @@ static const char smallest[] = "#line 1 \"smallest.c\"\n"
 
 /* A compiler that fails on that, too, is broken itself: no source is to be blamed. Then ERR_NO_TOOL
  * with its line; else ATTN_OK. */
-static attn_status check_tool(const attn_tool *tool, const attn_cpu_flags *flags, attn_error *err) {
-    const attn_build build = {"c", smallest, "", "", ""};
+static attn_status check_tool(const attn_tool *tool, const attn_cpu_flags *flags, double seconds,
+                              attn_error *err) {
+    const attn_build build = {.language = "c", .source = smallest, .seconds = seconds};
     const attn_cpu_flags plain = {.compiler = flags->compiler};
     compile_paths paths = {.folder = ATTN_FOLDER_INIT};
     attn_binary binary = ATTN_BINARY_INIT;
@@ -240,8 +265,8 @@ static attn_status check_tool(const attn_tool *tool, const attn_cpu_flags *flags
 }
 
 /* What a failed compile means, from its log. */
-static attn_status explain(const attn_tool *tool, const attn_cpu_flags *flags, const char *log,
-                           attn_error *err) {
+static attn_status explain(const attn_tool *tool, const attn_cpu_flags *flags, double seconds,
+                           const char *log, attn_error *err) {
     const attn_error reason = *err;
     const char *at, *line = error_line(log);
     int length = (int)strcspn(line, "\n");
@@ -251,9 +276,19 @@ static attn_status explain(const attn_tool *tool, const attn_cpu_flags *flags, c
         return attn_fail(err, status, "%.200s in %.200s (TMPDIR names it): %.*s", reason.line,
                          attn_folder_base(), (int)strcspn(at, "\n"), at);
     if (status == ATTN_ERR_COMPILE)
-        ATTN_TRY(check_tool(tool, flags, err));
+        ATTN_TRY(check_tool(tool, flags, seconds, err));
     return attn_fail(err, status, "%.200s%s%.*s%s%s", reason.line, length ? ": " : "", length, line,
                      more ? "\n" : "", more ? log : "");
+}
+
+/* What to do about a compiler that was stopped. */
+static attn_status give_up(const char *log, attn_error *err) {
+    const attn_error reason = *err;
+    return attn_fail(
+        err, reason.status,
+        "%.200s and was stopped; if it hangs, name another one in CC, or let `attntune "
+        "tune` store kernels that need none%s%.400s",
+        reason.line, *log ? "\n" : "", log);
 }
 
 static attn_status compile_checked(const attn_build *build, const attn_cpu_flags *flags,
@@ -270,7 +305,9 @@ static attn_status compile_checked(const attn_build *build, const attn_cpu_flags
         status = compile_in(&paths, build, &tool, flags, binary, err);
     remove_paths(&paths);
     if (status == ATTN_ERR_COMPILE)
-        status = explain(&tool, flags, attn_str_text(&binary->log), err);
+        status = explain(&tool, flags, build->seconds, attn_str_text(&binary->log), err);
+    if (status == ATTN_ERR_TIMEOUT)
+        status = give_up(attn_str_text(&binary->log), err);
     attn_tool_free(&tool);
     return status;
 }

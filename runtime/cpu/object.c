@@ -2,6 +2,7 @@
 #include "object.h"
 
 #include <dlfcn.h>
+#include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -12,6 +13,18 @@
 
 #include "compile.h"
 #include "folder.h"
+
+/* Compilers put the table of sections last. */
+bool attn_object_is_whole(const void *data, size_t size) {
+    Elf64_Ehdr h;
+    if (size < sizeof h)
+        return false;
+    memcpy(&h, data, sizeof h);
+    if (memcmp(h.e_ident, ELFMAG, SELFMAG) != 0)
+        return false;
+    return h.e_ident[EI_CLASS] != ELFCLASS64 ||
+           (h.e_shoff <= size && (size - h.e_shoff) / sizeof(Elf64_Shdr) >= h.e_shnum);
+}
 
 static bool write_all(int fd, const void *data, size_t size) {
     const char *at = data;

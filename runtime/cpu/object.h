@@ -2,6 +2,7 @@
 #ifndef ATTN_OBJECT_H
 #define ATTN_OBJECT_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -25,6 +26,9 @@ void attn_object_close(attn_object *object);
 /* One way only, in that folder (FILE), without the checks: for tests. */
 attn_status attn_object_open_way(attn_object_way way, const char *folder, const void *data,
                                  size_t size, attn_object *object, attn_error *err);
+
+/* Is this an ELF file from its header to its last section? */
+bool attn_object_is_whole(const void *data, size_t size);
 
 /* A function of the object; NULL if there is none. */
 typedef void attn_any_function(void);

@@ -195,7 +195,7 @@ static attn_status wait_for(pid_t pid, const char *name, double seconds, attn_er
     int status;
     pid_t got = seconds > 0 ? wait_limited(pid, seconds, &status) : wait_again(pid, &status, 0);
     if (got == 0)
-        return attn_fail(err, ATTN_ERR_TIMEOUT, "%s has not ended after %.3g s", name, seconds);
+        return attn_fail(err, ATTN_ERR_TIMEOUT, "%s had not ended after %.3g s", name, seconds);
     if (got < 0)
         return ATTN_OK;
     if (WIFSIGNALED(status))

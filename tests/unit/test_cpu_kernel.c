@@ -26,7 +26,7 @@ static char *kernel_source(int number) {
 }
 
 static attn_build make_build(const char *source, const char *options, uint64_t key) {
-    attn_build build = {"c", source, options, "", ""};
+    attn_build build = {"c", source, options, "", "", 0};
     attn_hash hash = {key, ~key};
 #if defined(__aarch64__)
     build.target = "cpu:aarch64+neon";

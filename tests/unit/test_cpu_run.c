@@ -171,8 +171,12 @@ static void test_mode(void) {
     attn_launch launch = {.steps = 1,
                           .splits = 1,
                           .step = {{.symbol = "KERNEL", .grid = ATTN_GRID_TILES, .rows = 1}}};
-    attn_build build = {"c", mode_source, "-Ofast -funsafe-math-optimizations", "cpu:x86_64",
-                        "00000000000000000000000000000000"};
+    attn_build build = {"c",
+                        mode_source,
+                        "-Ofast -funsafe-math-optimizations",
+                        "cpu:x86_64",
+                        "00000000000000000000000000000000",
+                        0};
     attn_binary binary;
     attn_kernel *kernel;
     attn_error err = ATTN_ERROR_INIT;
@@ -237,7 +241,7 @@ static void test_steps(void) {
         .term = {{.bytes = 64, .per = ATTN_PER_CALL, .round = 1}},
         .step = {{.symbol = "FIRST", .rows = 1}, {.symbol = "SECOND", .rows = 16}}};
     char *source = with_header(steps_source);
-    attn_build build = {"c", source, "-O2", "cpu:generic", "11111111111111111111111111111111"};
+    attn_build build = {"c", source, "-O2", "cpu:generic", "11111111111111111111111111111111", 0};
     attn_binary binary;
     attn_kernel *kernel;
     attn_error err = ATTN_ERROR_INIT;

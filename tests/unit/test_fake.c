@@ -40,7 +40,7 @@ static void run_calls(attn_kernel *kernel, int times, result *r, attn_error *err
 static result try(const char *words, int times) {
     char source[256];
     result r = {0};
-    attn_build build = {"c", source, "", "fake", "0123456789abcdef0123456789abcdef"};
+    attn_build build = {"c", source, "", "fake", "0123456789abcdef0123456789abcdef", 0};
     attn_binary binary = ATTN_BINARY_INIT;
     attn_error err = ATTN_ERROR_INIT;
     attn_launch launch = {.steps = 1};

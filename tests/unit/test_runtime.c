@@ -1,9 +1,11 @@
 /* test_runtime.c: the library on the CPU: contexts, attn_run, plans, choices and their failures. */
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "check.h"
+#include "context.h"
 #include "naive.h"
 
 static attn_problem parse(const char *text) {
@@ -232,6 +234,38 @@ static void test_no_tool(void) {
     attn_close(ctx);
 }
 
+/* A compiler that hangs is waited for once; all classes then get the reference, and a warning. */
+static void test_hanging_compiler(void) {
+    static const char script[] = "#!/bin/sh\n[ \"$1\" = -v ] || exec sleep 100\n"
+                                 "echo 'my cc version 1'; echo 'Target: here'\n";
+    static const char *const problems[] = {"fwd:f32:b1:h2:s40:d24", "fwd:f32:b1:h2:s40:d20"};
+    char path[] = "/tmp/attn-compiler-XXXXXX", *cc = getenv("CC") ? strdup(getenv("CC")) : NULL;
+    int fd = mkstemp(path);
+    CHECK(fd >= 0 && write(fd, script, sizeof script - 1) == (ssize_t)(sizeof script - 1));
+    CHECK_EQ_INT(fchmod(fd, 0700), 0);
+    close(fd);
+    setenv("CC", path, 1);
+    attn_context *ctx = open_with(ATTN_ESTIMATE);
+    attn_context_device(ctx, ATTN_DEVICE_CPU)->compile_seconds = 0.5;
+    time_t begin = time(NULL);
+    for (int i = 0; i < 2; i++) {
+        attn_choice choice = ATTN_CHOICE_INIT;
+        attn_problem p = parse(problems[i]);
+        CHECK_OK(attn_choice_get(ctx, &p, ATTN_DEVICE_CPU, &choice), attn_last_error(ctx));
+        CHECK_HAS(attn_last_error(ctx), "had not ended after 0.5 s and was stopped");
+        CHECK_EQ_INT(choice.origin, ATTN_ORIGIN_REFERENCE);
+        CHECK_NEAR(run(ctx, problems[i], ATTN_OK), 0, 2e-5);
+    }
+    CHECK(time(NULL) - begin < 5);
+    attn_close(ctx);
+    unlink(path);
+    if (cc)
+        setenv("CC", cc, 1);
+    else
+        unsetenv("CC");
+    free(cc);
+}
+
 /* A child of a fork runs, with a class met before the fork and with one that is new. */
 static void test_fork(attn_context *ctx) {
     pid_t child = fork();
@@ -300,6 +334,7 @@ int main(void) {
     test_options();
     test_cached();
     test_no_tool();
+    test_hanging_compiler();
     test_record();
     test_record_pipe();
     return check_done();

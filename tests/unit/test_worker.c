@@ -196,7 +196,7 @@ static void check_builders(void) {
     CHECK_OK(attn_builders_open(2, &builders, &err), err.line);
     for (int i = 0; i < TASKS; i++) {
         char source[128];
-        attn_build build = {"c", source, "", "fake", ""};
+        attn_build build = {"c", source, "", "fake", "", 0};
         snprintf(source, sizeof source, "// FAKE cost_ns=%d outcome=%s\n", i, OUTCOMES[i]);
         snprintf(build.key, sizeof build.key, "%032d", i == 11 ? 0 : i); /* as the first */
         CHECK_OK(attn_builders_add(builders, &attn_backend_fake, &build, &owner[i], &err),
