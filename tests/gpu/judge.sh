@@ -32,7 +32,7 @@ verify() { # verify DIR PROBLEM: the default of mma_forward, with that overlay
 }
 
 bad_row='(a.seq_q > 4000 && first_row + row == 5003 && o == (attn_half *)a.o + 17 * a.o_stride[1] ? 1.05f : 1.0f)'
-mkdir -p right
+mkdir -p right/templates # an overlay that changes nothing
 overlay bad mma_forward.cu '0.0f : 1.0f / sum;' "0.0f : $bad_row / sum;"
 overlay hidden mma_forward.cu '0.0f : 1.0f / sum;' "0.0f : $bad_row / sum;"
 no_judge hidden

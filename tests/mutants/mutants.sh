@@ -30,7 +30,7 @@ try() { # try PATCH: prints a line; fails unless the mutant is caught
     problem=$(field Problem "$1")
     config=$(field Config "$1")
     mkdir -p "$overlay"
-    cp -r "$source/templates" "$overlay/templates" || return 1
+    cp -RH "$source/templates" "$overlay/templates" || return 1
     if ! patch -s -p1 -d "$overlay" <"$1" >"$overlay/log" 2>&1; then
         echo "$name: the patch does not apply any more; make it again from the template:"
         cat "$overlay/log"
@@ -50,7 +50,7 @@ try() { # try PATCH: prints a line; fails unless the mutant is caught
 
 # Without a patch the same path must find nothing, or "caught" means nothing.
 mkdir -p "$work/none"
-cp -r "$source/templates" "$work/none/templates"
+cp -RH "$source/templates" "$work/none/templates"
 mv "$work/none/templates/include" "$work/none/include"
 "$gate" --path "$work/none" "$family" "$right" "" "$other" || exit
 
