@@ -1,6 +1,7 @@
 /* cmd_run.c: the tuner's events as lines on stderr. */
 #include "cmd_run.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -150,9 +151,9 @@ int attn_run_tuner(attn_cli *cli, const attn_tune_options *options, attn_run_don
     return code;
 }
 
-static size_t count_meant(const attn_cli *cli, size_t from_device) {
+static size_t count_meant(const attn_cli *cli) {
     size_t count = 0;
-    for (size_t d = from_device; d < cli->devices; d++)
+    for (size_t d = 0; d < cli->devices; d++)
         for (size_t p = 0; p < cli->problems; p++)
             count += attn_cli_meant(cli, p, &cli->device[d]);
     return count;
@@ -167,6 +168,7 @@ static double seconds_now(void) {
 int attn_run_tuner_on_all(attn_cli *cli, const attn_tune_options *options, attn_run_done *done,
                           void *user) {
     const double end = seconds_now() + options->budget_s;
+    const double share_s = options->budget_s / (double)count_meant(cli);
     int code = ATTN_EXIT_OK;
     attn_problem *problem = calloc(cli->problems + 1, sizeof *problem);
     if (!problem)
@@ -181,10 +183,10 @@ int attn_run_tuner_on_all(attn_cli *cli, const attn_tune_options *options, attn_
                 problem[own.problem_count++] = cli->problem[p];
         if (own.problem_count == 0)
             continue;
-        if (options->budget_s > 0) {
-            double share =
-                (end - seconds_now()) * (double)own.problem_count / (double)count_meant(cli, d);
-            own.budget_s = share > 1e-3 ? share : 1e-3; /* 0 would be the default */
+        if (options->budget_s > 0) { /* of which earlier devices may have left too little */
+            double left = fmin(share_s * (double)own.problem_count, end - seconds_now());
+            own.budget_s = fmax(left, 1e-3); /* 0 would be the default */
+            own.share_s = share_s;
         }
         int step = attn_run_tuner(cli, &own, done, user);
         code = code == ATTN_EXIT_OK || step >= ATTN_EXIT_SIGNAL ? step : code;

@@ -22,8 +22,8 @@ typedef int attn_run_done(void *user, const attn_tune_options *options,
 int attn_run_tuner(attn_cli *cli, const attn_tune_options *options, attn_run_done *done,
                    void *user);
 
-/* The same on every device of cli, for the problems that are meant for it. The budget is shared by
- * the number of problems. */
+/* The same on every device of cli, for the problems that are meant for it. Each of
+ * them has the same share of the budget. */
 int attn_run_tuner_on_all(attn_cli *cli, const attn_tune_options *options, attn_run_done *done,
                           void *user);
 

@@ -137,15 +137,15 @@ typedef struct attn_job {
 
     int64_t begin_ns, search_end_ns, end_ns; /* INT64_MAX: no limit */
     int64_t next_progress_ns;
-    double share_s;        /* of the budget as it was shared at the beginning */
+    double share_s;        /* of the budget, as is each problem's; INFINITY: no limit */
     double seconds_before; /* spent by earlier runs */
     int signal;
 } attn_job;
 
 /* Tunes one problem within end_ns (attn_now_ns). Fails only for what ends the whole run: the
- * database, memory, no room for a compiler's files. The rest is told in *summary. share_s is what
- * the problem has of the budget if all problems are searched: less spent by earlier runs, and the
- * search goes on. */
+ * database, memory, no room for a compiler's files. The rest is told in *summary. share_s is the
+ * problem's equal share of the budget: if earlier runs have spent less on it, the search goes on.
+ */
 attn_status attn_job_run(attn_lane *lane, const attn_problem *problem, const attn_tune_progress *at,
                          int64_t end_ns, double share_s, attn_tune_summary *summary, int *signal,
                          attn_error *err);

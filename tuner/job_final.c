@@ -201,15 +201,14 @@ static attn_status rank(attn_job *job, struct ranked *ranked, attn_error *err) {
     return ATTN_OK;
 }
 
-/* Time spent on the problem, all runs of all families together. What was reserved for finals and
- * not needed counts as spent, or the same command would find something left to do. */
+/* Time spent on the problem, all runs of all families together. A problem that a run has come to
+ * the end of has had its share, whatever others took or left of the budget: the same command finds
+ * nothing left to do. */
 static double seconds_spent(const attn_job *job) {
-    int64_t until = attn_now_ns();
+    double spent = job->seconds_before + (double)(attn_now_ns() - job->begin_ns) * 1e-9;
     if (job->options->family)
         return job->seconds_before;
-    if (!job->signal && job->end_ns != INT64_MAX && job->end_ns > until)
-        until = job->end_ns;
-    return job->seconds_before + (double)(until - job->begin_ns) * 1e-9;
+    return !job->signal && isfinite(job->share_s) ? fmax(spent, job->share_s) : spent;
 }
 
 static attn_status record(attn_job *job, const struct ranked *ranked, size_t count,

@@ -5,7 +5,7 @@
 
 #include "job.h"
 
-static const double ENOUGH = 0.9; /* of the seconds asked for were spent already */
+static const double ENOUGH = 0.999; /* of a share: budgets that are the same but for rounding */
 
 static bool is_ours(const attn_job *job, const attn_db_row *row) {
     const attn_device_info *device = &job->lane->device;
@@ -44,17 +44,32 @@ static bool is_rival(const attn_job *job, const attn_db_row *row) {
            attn_hash_equal(source, row->source_hash);
 }
 
-/* Has every family that accepts the problem been tried as it is now? */
-static bool all_families_tried(const attn_job *job, const attn_db_rows *rows) {
-    for (size_t i = 0; i < job->families; i++) {
-        bool tried = false;
+/* Can a point be made a variant of? */
+static attn_status is_makeable(attn_job *job, size_t point, bool *makeable, attn_error *err) {
+    attn_candidate *c;
+    attn_status status = attn_candidate_make(job, point, &c, err);
+    *makeable = status == ATTN_OK;
+    if (status == ATTN_OK)
+        return attn_candidate_drop(job, c, err);
+    return status == ATTN_ERR_NOT_FOUND ? ATTN_OK : status;
+}
+
+/* Has every family that accepts the problem been tried as it is now? One whose default cannot be,
+ * for want of its compiler or for the problem's shape, never will. */
+static attn_status all_families_tried(attn_job *job, const attn_db_rows *rows, bool *all,
+                                      attn_error *err) {
+    *all = true;
+    for (size_t i = 0; *all && i < job->families; i++) {
+        const attn_family *family = &job->family[i];
+        bool tried = false, makeable = true;
         for (size_t k = 0; k < rows->count && !tried; k++)
-            tried = strcmp(rows->row[k].variant.family, job->family[i].name) == 0 &&
-                    attn_hash_equal(rows->row[k].source_hash, job->family[i].source);
-        if (!tried)
-            return false;
+            tried = strcmp(rows->row[k].variant.family, family->name) == 0 &&
+                    attn_hash_equal(rows->row[k].source_hash, family->source);
+        if (!tried && family->first_point != ATTN_SEARCH_END)
+            ATTN_TRY(is_makeable(job, family->first_point, &makeable, err));
+        *all = tried || !makeable;
     }
-    return true;
+    return ATTN_OK;
 }
 
 attn_status attn_job_keep_stored(attn_job *job, attn_error *err) {
@@ -130,31 +145,29 @@ static attn_status remember_lost(attn_job *job, const attn_db_rows *rows, attn_e
 static attn_status was_completed(attn_job *job, bool *completed, attn_error *err) {
     *completed = true;
     for (size_t i = 0; *completed && i < job->space.count; i++) {
-        attn_candidate *c;
+        bool makeable;
         if (job->before[i])
             continue;
-        attn_status status = attn_candidate_make(job, i, &c, err);
-        if (status == ATTN_OK)
-            ATTN_TRY(attn_candidate_drop(job, c, err));
-        else if (status != ATTN_ERR_NOT_FOUND)
-            return status;
-        *completed = status == ATTN_ERR_NOT_FOUND && job->unbuildable == 0 && !job->faulty;
+        ATTN_TRY(is_makeable(job, i, &makeable, err));
+        *completed = !makeable && job->unbuildable == 0 && !job->faulty;
     }
     return ATTN_OK;
 }
 
-/* Nothing is left to do if the search has come to its end, or had its time: a run of one family is
+/* Nothing is left to do if the search has come to its end, or had its share: a run of one family is
  * no search of all, and takes no account of their time. */
 static attn_status decide_done(attn_job *job, const attn_db_rows *rows, bool *done,
                                attn_error *err) {
     const attn_tune_options *o = job->options;
-    bool completed;
+    bool completed, all_tried = false;
     *done = false;
     if (o->again || o->fresh || !job->stored.family || job->stored.rival || !(job->stored.band < 1))
         return ATTN_OK;
     ATTN_TRY(was_completed(job, &completed, err));
-    bool had_time = !o->family && job->seconds_before >= ENOUGH * job->share_s;
-    *done = completed || (had_time && all_families_tried(job, rows));
+    bool had_share = !o->family && job->seconds_before >= ENOUGH * job->share_s;
+    if (had_share && !completed)
+        ATTN_TRY(all_families_tried(job, rows, &all_tried, err));
+    *done = completed || all_tried;
     if (!*done)
         return ATTN_OK;
     job->summary->resumed = true;

@@ -25,7 +25,7 @@ struct run {
     attn_builders *builders;
     attn_tune_result *result;
     double share_s; /* of the budget, for each problem and device; INFINITY: no limit */
-    int64_t end_ns;
+    int64_t end_ns; /* of the device being run; INT64_MAX: no limit */
 };
 
 /*-*** One device ************************************************/
@@ -52,58 +52,79 @@ static double measure_peak(attn_lane *lane, attn_error *err) {
     return peak;
 }
 
-/* When the next problem has to end: what is left is shared over those that are left. */
-static int64_t next_end(const struct run *run) {
-    size_t all = run->options.problem_count * run->options.device_count;
-    int64_t now = attn_now_ns();
-    if (run->end_ns == INT64_MAX)
-        return INT64_MAX;
-    size_t left = all - run->result->count;
-    return now + (run->end_ns - now) / (int64_t)(left > 0 ? left : 1);
-}
-
 /* Over by more than what the budget is kept to: what is left is not begun. */
 static bool is_over(const struct run *run) {
     double over_s = (double)(attn_now_ns() - run->end_ns) * 1e-9;
     return over_s > fmax(3, 0.05 * run->options.budget_s);
 }
 
-static attn_status run_problem(struct run *run, attn_lane *lane, size_t device, size_t problem,
-                               int64_t end, attn_tune_summary *summary, attn_error *err) {
+/* Not begun, or its part was too short to decide anything. */
+static bool is_open(const attn_tune_summary *s) {
+    return s->cut && !s->resumed && (!s->family || s->band >= 1);
+}
+
+static size_t count_open(const attn_tune_summary *summary, size_t problems) {
+    size_t open = 0;
+    for (size_t i = 0; i < problems; i++)
+        open += is_open(&summary[i]);
+    return open;
+}
+
+static void clear_summary(attn_tune_summary *s) {
+    free(s->reason);
+    free(s->family);
+    free(s->config);
+    *s = (attn_tune_summary){.device = s->device,
+                             .problem = s->problem,
+                             .ns = NAN,
+                             .band = NAN,
+                             .default_ns = NAN,
+                             .share = {NAN, NAN, NAN}};
+}
+
+/* One that earlier runs have done takes its share of the budget away with it: they have spent it.
+ */
+static attn_status run_problem(struct run *run, attn_lane *lane, attn_tune_summary *summary,
+                               int64_t end_ns, attn_error *err) {
     const attn_tune_options *o = &run->options;
     const attn_tune_progress at = {.device = &lane->device,
-                                   .problem = &o->problems[problem],
-                                   .problem_index = problem,
+                                   .problem = &o->problems[summary->problem],
+                                   .problem_index = summary->problem,
                                    .problems = o->problem_count};
-    *summary = (attn_tune_summary){.device = device,
-                                   .problem = problem,
-                                   .ns = NAN,
-                                   .band = NAN,
-                                   .default_ns = NAN,
-                                   .share = {NAN, NAN, NAN}};
-    attn_status status = attn_job_run(lane, &o->problems[problem], &at, end, run->share_s, summary,
+    clear_summary(summary);
+    attn_status status = attn_job_run(lane, at.problem, &at, end_ns, run->share_s, summary,
                                       &run->result->signal, err);
-    summary->cut = attn_now_ns() >= end;
+    summary->cut = attn_now_ns() >= end_ns;
+    if (summary->resumed && run->end_ns != INT64_MAX)
+        run->end_ns -= (int64_t)(fmax(0, run->share_s - summary->seconds) * 1e9);
     return status;
 }
 
-/* What is left of the budget, others having needed less than their share, is for the problems for
- * which their own was too short to measure anything. */
-static attn_status run_again(struct run *run, attn_lane *lane, size_t device, size_t first,
+/* What is left of the budget is dealt evenly, each time anew, among the problems that are open:
+ * once around. `summary` is the device's first. */
+static attn_status run_round(struct run *run, attn_lane *lane, attn_tune_summary *summary,
                              attn_error *err) {
-    const attn_tune_options *o = &run->options;
+    attn_tune_result *result = run->result;
     attn_status status = ATTN_OK;
-    bool limited = run->end_ns != INT64_MAX && !o->dry_run && !o->verify_only;
-    for (size_t i = first; limited && status == ATTN_OK && i < run->result->count; i++) {
-        attn_tune_summary *s = &run->result->summary[i];
-        if (run->result->signal || attn_now_ns() + LEFT_OVER_NS > run->end_ns)
-            break;
-        if (s->family || !s->cut)
+    size_t problems = run->options.problem_count, open = count_open(summary, problems);
+    for (size_t i = 0; status == ATTN_OK && i < problems && !result->signal && !is_over(run); i++) {
+        int64_t now = attn_now_ns(), end_ns = run->end_ns;
+        if (!is_open(&summary[i]))
             continue;
-        free(s->reason);
-        status = run_problem(run, lane, device, s->problem, run->end_ns, s, err);
+        if (end_ns != INT64_MAX)
+            end_ns = now + (end_ns - now) / (int64_t)open--;
+        if (&summary[i] == result->summary + result->count)
+            result->count++;
+        status = run_problem(run, lane, &summary[i], end_ns, err);
     }
     return status;
+}
+
+/* Others having needed less than their part, is there something for the open ones? */
+static bool is_worth_more(const struct run *run, const attn_tune_summary *summary) {
+    const attn_tune_options *o = &run->options;
+    return run->end_ns != INT64_MAX && !o->dry_run && !o->verify_only && !run->result->signal &&
+           attn_now_ns() + LEFT_OVER_NS <= run->end_ns && count_open(summary, o->problem_count) > 0;
 }
 
 static attn_status run_device(struct run *run, size_t device, attn_error *err) {
@@ -124,15 +145,13 @@ static attn_status run_device(struct run *run, size_t device, attn_error *err) {
         lane.worker.patience = (attn_patience){end_ns, note_waiting, &lane};
         run->result->peak[device] = measure_peak(&lane, &ignored);
     }
-    size_t first = run->result->count;
-    for (size_t i = 0;
-         status == ATTN_OK && !run->result->signal && i < o->problem_count && !is_over(run); i++) {
-        int64_t end = next_end(run);
-        status = run_problem(run, &lane, device, i, end,
-                             &run->result->summary[run->result->count++], err);
-    }
+    attn_tune_summary *summary = run->result->summary + run->result->count;
+    for (size_t i = 0; i < o->problem_count; i++)
+        summary[i] = (attn_tune_summary){.device = device, .problem = i, .cut = true};
     if (status == ATTN_OK)
-        status = run_again(run, &lane, device, first, err);
+        status = run_round(run, &lane, summary, err);
+    while (status == ATTN_OK && is_worth_more(run, summary))
+        status = run_round(run, &lane, summary, err);
     attn_worker_kill(&lane.worker);
     if (status != ATTN_ERR_TIMEOUT)
         return status;
@@ -153,7 +172,9 @@ static attn_status complete_options(struct run *run, attn_error *err) {
         o->jobs = usable_cpus();
     if (o->budget_s <= 0 && !o->verify_only)
         o->budget_s = (double)all * (o->quick ? SECONDS_QUICK : SECONDS);
-    run->share_s = o->budget_s > 0 ? o->budget_s / (double)(all > 0 ? all : 1) : INFINITY;
+    run->share_s = o->share_s > 0    ? o->share_s
+                   : o->budget_s > 0 ? o->budget_s / (double)(all > 0 ? all : 1)
+                                     : INFINITY;
     run->end_ns = o->budget_s > 0 ? attn_now_ns() + (int64_t)(o->budget_s * 1e9) : INT64_MAX;
     return attn_builders_open(o->jobs, &run->builders, err);
 }
@@ -161,11 +182,16 @@ static attn_status complete_options(struct run *run, attn_error *err) {
 static attn_status run_all(struct run *run, attn_error *err) {
     const attn_tune_options *o = &run->options;
     bool records = o->db && !o->dry_run && !o->verify_only;
+    const int64_t last_ns = run->end_ns;
     attn_status status = ATTN_OK;
     if (records)
         ATTN_TRY(attn_db_session_begin(o->db, o->command ? o->command : "attntune", err));
-    for (size_t i = 0; status == ATTN_OK && !run->result->signal && i < o->device_count; i++)
+    for (size_t i = 0; status == ATTN_OK && !run->result->signal && i < o->device_count; i++) {
+        int64_t part_ns = (int64_t)(o->budget_s / (double)o->device_count * 1e9);
+        if (last_ns != INT64_MAX)
+            run->end_ns = attn_now_ns() + part_ns < last_ns ? attn_now_ns() + part_ns : last_ns;
         status = run_device(run, i, err);
+    }
     if (records) {
         attn_error ending = ATTN_ERROR_INIT;
         attn_status ended = attn_db_session_end(o->db, &ending);

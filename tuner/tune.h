@@ -72,6 +72,8 @@ typedef struct attn_tune_options {
     size_t device_count;
 
     double budget_s; /* wall time of the whole run; 0: 20 s a problem and device, 6 s if quick */
+    double share_s;  /* of a larger budget that this run is a part of, for a problem; 0: budget_s
+                      * by the number of problems and devices */
     bool quick;
     const char *search;  /* "exhaustive", "random", "climb"; NULL: climb */
     const char *command; /* the command line, for the session's row; may be NULL */
@@ -139,9 +141,10 @@ typedef struct attn_tune_result {
  * case; free it with attn_tune_result_free.
  *
  * Running the same command again resumes: trials that have an end are not repeated, and a problem
- * whose search was complete, or that has been given the budget before (by runs of all families),
- * and whose winner is fresh (same sources, toolchain, environment, threads, mode) is only reported,
- * unless `again` or `fresh`. */
+ * whose search was complete, or that had a share of this size before (in runs of all families), and
+ * whose winner is fresh (same sources, toolchain, environment, threads, mode) is only reported,
+ * unless `again` or `fresh`. Such a problem's share of the budget is not spent; the rest is dealt
+ * evenly, each time anew, among the problems that are still to be searched. */
 attn_status attn_tune_run(const attn_tune_options *options, attn_tune_result *result,
                           attn_error *err);
 void attn_tune_result_free(attn_tune_result *result);

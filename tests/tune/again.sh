@@ -1,0 +1,48 @@
+# again.sh: problems that have been searched within a budget are done for a run with that budget, and
+# take their shares away with them: one more problem has its own and not all that is left. A larger
+# budget goes on.
+. "$(dirname "$0")/common.sh"
+
+# On the fake device more variants than any run here comes to; on the CPU a single one.
+plant planted 64 ok
+sed -i -e "s/params = {/& { \"MORE\", {$(seq -s, 1 64)}, \"nothing\" },/" -e 's/GRAIN = 1/MORE = 1, &/' \
+    planted/spaces/fake/planted.lua
+mkdir -p planted/spaces/cpu planted/templates/cpu
+cp "$toy/templates/cpu/toy_forward.c" planted/templates/cpu/
+sed 's/core = .*/core = { ROWS = { 4 }, LANES = { 4 }, ORDER = { "row" }, OPT = { "-O2" } },/' \
+    "$toy/spaces/cpu/toy_forward.lua" >planted/spaces/cpu/toy_forward.lua
+for space in "$ATTN_SOURCE"/generator/spaces/cpu/*.lua; do
+    sed 's/accepts = function(.*)/& if true then return false, "not here" end/' "$space" >"planted/spaces/cpu/${space##*/}"
+done
+
+a=fwd:f32:b1:h1:s16:d16 b=fwd:f32:b1:h1:s24:d16 c=fwd:f32:b1:h1:s32:d16 d=fwd:f32:b1:h1:s40:d16
+run() { # run WORD...: sets took, milliseconds
+    begun=$(date +%s%N)
+    "$ATTNTUNE_FAKE" tune "$@" --path planted --format csv >out 2>err || fail "exit code $?: $(cat out err)"
+    took=$((($(date +%s%N) - begun) / 1000000))
+}
+count() { grep -c "^$1,.*,$2," out; }
+
+run $a $b $c --device fake --budget 6s
+[ "$(count fake stopped)" = 3 ] || fail "it should have stopped three searches: $(cat out err)"
+
+run $a $b $c --device fake --budget 6s
+[ "$(count fake resumed)" = 3 ] || fail "the same command searches on: $(cat out err)"
+[ $took -le 3000 ] || fail "with nothing left to do it took $took ms"
+
+run $a $b $c $d --device fake --budget 8s
+[ "$(count fake resumed),$(count fake stopped)" = 3,1 ] || fail "one more problem: $(cat out err)"
+[ $took -le 5000 ] || fail "its share is 2 s, but it took $took ms"
+
+run $a $b --device fake --budget 6s
+[ "$(count fake stopped)" = 2 ] || fail "a larger budget does not go on: $(cat out err)"
+[ $took -ge 4500 ] || fail "with more to try it ended after $took ms of 6 s"
+
+# What one device does not need is not the next one's: that would be a larger budget.
+printf '[cpu]\n%s\n[fake]\n%s\n' $a $d >both.txt
+run @both.txt --device all --budget 8s
+[ "$(count cpu complete),$(count fake stopped)" = 1,1 ] || fail "two devices: $(cat out err)"
+run @both.txt --device all --budget 8s
+[ "$(count cpu resumed),$(count fake resumed)" = 1,1 ] || fail "two devices again: $(cat out err)"
+[ $took -le 5000 ] || fail "two devices, with nothing left to do: $took ms"
+exit $bad
