@@ -132,6 +132,10 @@ typedef struct attn_backend {
     /* (optional) Best rate of fused multiply-adds measured on that many threads, GFLOP/s.
      * Default: NaN, no % of peak is shown. */
     double (*peak)(attn_backend_device *device, int32_t threads);
+
+    /* (optional) Removes what processes that were killed left behind in the system's temporary
+     * folder. Default: they leave nothing. */
+    void (*sweep)(void);
 } attn_backend;
 
 /* The backends of this program, in the order in which devices are listed; ends with NULL. */

@@ -13,6 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "backend.h"
 #include "resident.h"
 #include "stop.h"
 #include "tune.h"
@@ -112,6 +113,13 @@ attn_status attn_worker_start(attn_worker *worker, attn_error *err) {
     return status;
 }
 
+/* A worker that is killed may have been about to compile. */
+static void sweep(void) {
+    for (const attn_backend *const *backend = attn_backends; *backend; backend++)
+        if ((*backend)->sweep)
+            (*backend)->sweep();
+}
+
 /* Kills, reaps and closes; the result is that of waitpid. */
 static int finish(attn_worker *worker) {
     int state = 0;
@@ -120,6 +128,7 @@ static int finish(attn_worker *worker) {
         (void)kill(worker->pid, SIGKILL); /* should it not have its group yet */
         while (waitpid(worker->pid, &state, 0) < 0 && errno == EINTR)
             ;
+        sweep();
     }
     if (worker->fd >= 0)
         close(worker->fd);

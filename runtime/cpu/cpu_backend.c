@@ -11,6 +11,7 @@
 #include "compile.h"
 #include "cpu_kernel.h"
 #include "fma.h"
+#include "folder.h"
 #include "isa.h"
 #include "tool.h"
 
@@ -109,6 +110,7 @@ static attn_status cpu_open(int32_t ordinal, const attn_device_options *options,
     attn_backend_device *device = calloc(1, sizeof *device);
     if (!device)
         return attn_fail_nomem(err);
+    attn_folder_sweep(); /* who only runs stored kernels makes none */
     int32_t threads = attn_cpu_budget(options ? options->threads : 0);
     attn_status status =
         attn_isa_limit(attn_isa_detect(), getenv("ATTNTUNE_CPU_ISA"), &device->usable, err);
@@ -233,4 +235,5 @@ const attn_backend attn_backend_cpu = {
     .state = cpu_state,
     .reference = attn_cpu_reference,
     .peak = cpu_peak,
+    .sweep = attn_folder_sweep,
 };

@@ -8,11 +8,10 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 static const char prefix[] = "attntune-cc-";
-enum { NAME_LENGTH = sizeof prefix - 1 + 6, OLD_SECONDS = 60 };
+enum { NAME_LENGTH = sizeof prefix - 1 + 6, TRIES = 100 };
 
 static void remove_files(int fd) {
     int copy = fcntl(fd, F_DUPFD_CLOEXEC, 0);
@@ -25,16 +24,14 @@ static void remove_files(int fd) {
         close(copy);
 }
 
-/* Was the folder left behind? Its owner holds a lock for as long as it lives, and takes it a moment
- * after making the folder. */
+/* Was the folder left behind? Its owner holds a lock for as long as it lives. */
 static bool left_behind(int fd) {
     struct stat st;
-    return fstat(fd, &st) == 0 && st.st_uid == geteuid() &&
-           time(NULL) - st.st_mtim.tv_sec > OLD_SECONDS && flock(fd, LOCK_EX | LOCK_NB) == 0;
+    return fstat(fd, &st) == 0 && st.st_uid == geteuid() && flock(fd, LOCK_EX | LOCK_NB) == 0;
 }
 
-static void sweep(const char *base) {
-    DIR *dir = opendir(base);
+void attn_folder_sweep(void) {
+    DIR *dir = opendir(attn_folder_base());
     for (struct dirent *entry; dir && (entry = readdir(dir));) {
         if (strlen(entry->d_name) != NAME_LENGTH ||
             strncmp(entry->d_name, prefix, sizeof prefix - 1) != 0)
@@ -56,10 +53,20 @@ const char *attn_folder_base(void) {
     return tmpdir && *tmpdir ? tmpdir : "/tmp";
 }
 
-attn_status attn_folder_make(attn_folder *folder, attn_error *err) {
+/* Locks the folder that was just made: 0, or errno. Another process may have taken it for left
+ * behind in between, and have removed it or be about to: EWOULDBLOCK or ENOENT. */
+static int claim(attn_folder *folder) {
+    struct stat held, there;
+    folder->fd = open(folder->path.data, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (folder->fd < 0 || flock(folder->fd, LOCK_EX | LOCK_NB) != 0 ||
+        fstat(folder->fd, &held) != 0 || stat(folder->path.data, &there) != 0)
+        return errno;
+    return held.st_ino == there.st_ino && held.st_dev == there.st_dev ? 0 : ENOENT;
+}
+
+static attn_status make_one(attn_folder *folder, int *claimed, attn_error *err) {
     const char *base = attn_folder_base();
     *folder = (attn_folder)ATTN_FOLDER_INIT;
-    sweep(base);
     attn_str_append_f(&folder->path, "%s/%sXXXXXX", base, prefix);
     if (folder->path.failed)
         return attn_fail_nomem(err);
@@ -69,10 +76,24 @@ attn_status attn_folder_make(attn_folder *folder, attn_error *err) {
         attn_str_free(&folder->path);
         return err->status;
     }
-    folder->fd = open(folder->path.data, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (folder->fd < 0 || flock(folder->fd, LOCK_EX | LOCK_NB) != 0)
-        return attn_fail(err, ATTN_ERR_IO, "%s: %s", folder->path.data, strerror(errno));
+    *claimed = claim(folder);
     return ATTN_OK;
+}
+
+attn_status attn_folder_make(attn_folder *folder, attn_error *err) {
+    int claimed = 0;
+    attn_folder_sweep();
+    for (int i = 0; i < TRIES; i++) {
+        ATTN_TRY(make_one(folder, &claimed, err));
+        if (claimed == 0)
+            return ATTN_OK;
+        if (claimed != EWOULDBLOCK && claimed != ENOENT)
+            break;
+        attn_folder_remove(folder);
+    }
+    attn_folder_remove(folder);
+    return attn_fail(err, ATTN_ERR_IO, "a temporary folder in %s cannot be locked: %s",
+                     attn_folder_base(), strerror(claimed));
 }
 
 void attn_folder_remove(attn_folder *folder) {

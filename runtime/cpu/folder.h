@@ -16,7 +16,10 @@ typedef struct attn_folder {
 /* Where temporary files go: TMPDIR, else /tmp. */
 const char *attn_folder_base(void);
 
-/* Makes one (mode 0700) there, and removes those of processes that were killed. */
+/* Removes the folders there that processes of this user left behind as they were killed. */
+void attn_folder_sweep(void);
+
+/* Makes one there (mode 0700), after a sweep. */
 attn_status attn_folder_make(attn_folder *folder, attn_error *err);
 
 /* Removes it with the files in it. */

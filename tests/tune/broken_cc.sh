@@ -58,4 +58,35 @@ touch fixed
 run "$work/picky -DPICKY" && fail "what failed was tried again: $(cat out)"
 run "$work/picky -DPICKY" --again || fail "--again has no winner: $(cat out err)"
 [ "$(trials)" = $((3 * all)) ] || fail "$(trials) trials, $all of them the first run's"
+
+# One that never ends: the run keeps to its budget, is interrupted, or is killed, and nothing stays in
+# the temporary folder: in the last case, once attntune has been started again.
+mkdir tmp
+export ATTNTUNE_DB=$work/cache/endless.db
+cat >endless <<SH
+#!/bin/sh
+for word; do
+    case \$word in
+    *.c) grep -q attn_forward_args "\$word" && { touch $work/hangs; sleep 100; } ;;
+    esac
+done
+exec $good "\$@"
+SH
+chmod +x endless
+for end in BUDGET INT KILL; do
+    rm -f hangs
+    ( trap - INT; TMPDIR=$work/tmp CC=$work/endless exec "$ATTNTUNE" tune $problem --device cpu --threads 1 \
+        --path "$toy" --family toy_forward --budget 6s ) >out 2>err &
+    pid=$!
+    for moment in $(seq 200); do
+        [ -e hangs ] && break
+        sleep 0.05
+    done
+    [ -e hangs ] || fail "$end: no compile has begun: $(cat out err)"
+    [ "$(ls -d tmp/attntune-cc-*)" ] || fail "$end: there is no folder to be left"
+    [ $end = BUDGET ] || kill -$end $pid
+    wait $pid 2>/dev/null
+    [ $end = KILL ] && sleep 0.5 && TMPDIR=$work/tmp "$ATTNTUNE" devices >/dev/null
+    ls -d tmp/attntune-cc-* 2>/dev/null && fail "$end: that was left behind"
+done
 exit $bad

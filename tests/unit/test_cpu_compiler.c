@@ -1,5 +1,6 @@
 /* test_cpu_compiler.c: compilers that fail, leave nothing, never end or are killed; what they are
- * given, what they leave behind, and how they are told apart. Shell scripts stand in for them. */
+ * given, the folders they leave behind, and how they are told apart. Shell scripts stand in for
+ * them. */
 #include <dirent.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -11,6 +12,7 @@
 
 #include "backend.h"
 #include "check.h"
+#include "folder.h"
 
 static const attn_backend *const cpu = &attn_backend_cpu;
 static char folder[] = "/tmp/test-cpu-compiler-XXXXXX";
@@ -175,11 +177,6 @@ static void test_limit(void) {
     remove_compiler();
 }
 
-static void make_old(const char *path) {
-    struct timespec times[2] = {{.tv_sec = time(NULL) - 100}, {.tv_sec = time(NULL) - 100}};
-    CHECK_EQ_INT(utimensat(AT_FDCWD, path, times, 0), 0);
-}
-
 static int held_fd = -1;
 
 static void hold(const char *path) {
@@ -187,22 +184,47 @@ static void hold(const char *path) {
     CHECK_EQ_INT(flock(held_fd, LOCK_EX | LOCK_NB), 0);
 }
 
-/* The folder of the compile that was killed goes with a later compile: not while it may be new, and
- * not while its owner lives. */
+/* The folder of the compile that was killed goes when the device is next opened or something
+ * compiled, but not while its owner lives. */
 static void test_sweep(void) {
+    attn_backend_device *device;
+    attn_error err = ATTN_ERROR_INIT;
     attn_binary binary;
+    CHECK_EQ_INT(each_compile_folder(hold), 1);
+    if (compile(plain, "-O1", &binary))
+        attn_binary_free(&binary);
     CHECK_EQ_INT(each_compile_folder(NULL), 1);
-    for (int step = 0; step < 3; step++) {
-        if (step == 1) {
-            each_compile_folder(make_old);
-            each_compile_folder(hold);
-        }
-        if (step == 2)
-            close(held_fd);
-        if (compile(plain, "-O1", &binary))
-            attn_binary_free(&binary);
-        CHECK_EQ_INT(each_compile_folder(NULL), step < 2);
+    close(held_fd);
+    if (CHECK_OK(cpu->open(0, NULL, &device, &err), err.line))
+        cpu->close(device);
+    CHECK_EQ_INT(each_compile_folder(NULL), 0);
+}
+
+/* Each makes and removes folders, and sweeps as it does; none loses one that it holds. */
+static int make_folders(void) {
+    for (int i = 0; i < 500; i++) {
+        attn_error err = ATTN_ERROR_INIT;
+        attn_folder made;
+        if (!CHECK_OK(attn_folder_make(&made, &err), err.line))
+            return 1;
+        if (!CHECK(access(made.path.data, W_OK) == 0))
+            return 2;
+        attn_folder_remove(&made);
     }
+    return 0;
+}
+
+static void test_many_folders(void) {
+    enum { PROCESSES = 4 };
+    for (int i = 0; i < PROCESSES; i++)
+        if (fork() == 0)
+            _exit(make_folders());
+    for (int i = 0; i < PROCESSES; i++) {
+        int status = -1;
+        CHECK(wait(&status) > 0);
+        CHECK_EQ_INT(status, 0);
+    }
+    CHECK_EQ_INT(each_compile_folder(NULL), 0);
 }
 
 /* What the compiler is given: a limit on CPU time, no descriptors of ours, a quiet stdin. One that
@@ -328,6 +350,7 @@ int main(void) {
     test_limit();
     test_group_kill();
     test_sweep();
+    test_many_folders();
     remove_folder();
     return check_done();
 }
