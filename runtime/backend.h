@@ -12,6 +12,7 @@
 #ifndef ATTN_BACKEND_H
 #define ATTN_BACKEND_H
 
+#include <math.h>
 #include <stdbool.h>
 
 #include "core/build.h"
@@ -43,8 +44,12 @@ typedef struct attn_device_state {
     double clock_mhz;
     double power_w;
     double temperature_c;
-    bool throttled;
+    bool throttled;     /* too hot: what it measures now says little */
+    bool power_limited; /* it would be faster if it were allowed to draw more */
 } attn_device_state;
+
+#define ATTN_DEVICE_STATE_INIT                                                                     \
+    { .canary = NAN, .clock_mhz = NAN, .power_w = NAN, .temperature_c = NAN }
 
 typedef struct attn_backend {
     const char *name; /* "cpu" */

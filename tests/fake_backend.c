@@ -2,12 +2,13 @@
  *
  * Its "compiler" looks in the rendered source for one line such as
  *
- *     // FAKE cost_ns=12345 ns_per_mflop=20 noise=0.01 outcome=ok
+ *     // FAKE cost_ns=12345 ns_per_mflop=20 noise=0.01 hungry=0.2 outcome=ok
  *
  * (every word is optional). Kernels compute real attention, with the library's plain kernel, so
  * that verification is real; `time` waits for nothing and returns cost_ns + ns_per_mflop x MFLOP a
  * call, with a relative noise of that standard deviation which follows from key, problem and count
- * of samples. The outcome is one of the table below. */
+ * of samples. A hungry kernel brings the device to its power limit, and after 0.1 s of nothing else
+ * it takes so much longer (0.2: 1.2 times). The outcome is one of the table below. */
 #include <math.h>
 #include <signal.h>
 #include <stdio.h>
@@ -57,12 +58,15 @@ static const char *const outcome_names[] = {
 typedef struct fake_code {
     char key[ATTN_HASH_TEXT];
     fake_outcome outcome;
-    double cost_ns, ns_per_mflop, noise;
+    double cost_ns, ns_per_mflop, noise, hungry;
 } fake_code;
 
 struct attn_backend_device {
     attn_device_info info;
     bool lost;
+    bool limited;             /* at its power limit */
+    const attn_kernel *timed; /* the last one */
+    double alone_ns;          /* that it was timed for, nothing between */
 };
 
 struct attn_kernel {
@@ -137,6 +141,8 @@ static bool read_word(const char *word, fake_code *code) {
         code->ns_per_mflop = value;
     else if (strcmp(name, "noise") == 0)
         code->noise = value;
+    else if (strcmp(name, "hungry") == 0)
+        code->hungry = value;
     else if (strcmp(name, "outcome") != 0)
         return false;
     for (int i = 0; strcmp(name, "outcome") == 0 && i < FAKE_OUTCOMES; i++)
@@ -334,6 +340,17 @@ static double normal(attn_hash seed, uint64_t sample) {
     return sum;
 }
 
+/* How much longer it takes for what the device's power limit does to it. */
+static double hunger(attn_kernel *kernel, double ns) {
+    attn_backend_device *device = kernel->device;
+    if (device->timed != kernel)
+        device->alone_ns = 0;
+    device->timed = kernel;
+    device->alone_ns += ns;
+    device->limited = kernel->code.hungry > 0;
+    return device->alone_ns > 1e8 ? 1 + kernel->code.hungry : 1;
+}
+
 static attn_status fake_time(attn_kernel *kernel, const attn_call *calls, int32_t count,
                              int32_t launches, double *ns, attn_error *err) {
     const fake_code *code = &kernel->code;
@@ -344,7 +361,13 @@ static attn_status fake_time(attn_kernel *kernel, const attn_call *calls, int32_
     double mflop = attn_problem_flops(calls[0].problem) * 1e-6;
     double noise = fmax(-0.5, code->noise * normal(seed, kernel->samples++));
     *ns = launches * (code->cost_ns + code->ns_per_mflop * mflop) * (1 + noise);
+    *ns *= hunger(kernel, *ns);
     return ATTN_OK;
+}
+
+static void fake_state(attn_backend_device *device, attn_device_state *state) {
+    *state = (attn_device_state)ATTN_DEVICE_STATE_INIT;
+    state->power_limited = device->limited;
 }
 
 static attn_status fake_copy(attn_backend_device *device, void *to, const void *from, size_t size,
@@ -374,4 +397,5 @@ const attn_backend attn_backend_fake = {
     .alloc = host_alloc,
     .free = host_free,
     .copy = fake_copy,
+    .state = fake_state,
 };

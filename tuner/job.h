@@ -126,6 +126,8 @@ typedef struct attn_job {
     size_t batch;       /* variants of a race; 1 after a race was lost with nobody to blame */
 
     bool finals;
+    bool limited; /* the device was seen at its power limit */
+    bool held;    /* the finalists' rounds are those of attn_hold, or about to be */
     size_t finalist[ATTN_FINALISTS + ATTN_SEARCH_FAMILIES]; /* indices into passed */
     size_t finalist_count;
     double *round_ns; /* [rounds][finalist_count] */

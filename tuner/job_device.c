@@ -102,7 +102,7 @@ static attn_status send_timing(attn_job *job, attn_message_type type, size_t mos
         attn_put_f64(&body, job->best_ns);
     } else {
         attn_put_u32(&body, ATTN_ROUNDS);
-        attn_put_u32(&body, 0); /* without peaks */
+        attn_put_u32(&body, job->held ? ATTN_ROUNDS_HELD : ATTN_ROUNDS_PLAIN);
     }
     attn_put_u32(&body, (uint32_t)job->asked_count);
     for (size_t i = 0; i < job->asked_count; i++)
@@ -249,6 +249,7 @@ static attn_status take_race(attn_job *job, attn_fields *fields, attn_error *err
         r->clock_mhz = timed.last_state.clock_mhz;
         r->power_w = timed.last_state.power_w;
         r->temperature_c = timed.last_state.temperature_c;
+        job->limited |= timed.last_state.power_limited;
         ATTN_TRY(attn_candidate_end(job, c, err));
     }
     return ATTN_OK;
@@ -260,6 +261,8 @@ static attn_status take_rounds(attn_job *job, attn_fields *fields, attn_error *e
     const double *ns = attn_get_bytes(fields, &size);
     if (size != job->asked_count * ATTN_ROUNDS * sizeof *ns)
         return attn_fail(err, ATTN_ERR_INTERNAL, "a worker's rounds have %zu bytes", size);
+    (void)attn_get_bytes(fields, &size); /* no peaks */
+    job->limited |= attn_get_u32(fields) != 0;
     ATTN_TRY(attn_job_take_rounds(job, ns, ATTN_ROUNDS, &more, err));
     /* One of them is the winner, whatever its race made of it. */
     for (attn_candidate *c = job->on_way; !more && job->options->db && c; c = c->next)

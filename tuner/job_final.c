@@ -1,8 +1,9 @@
 /* job_final.c: finalists are measured again, interleaved, and the winner is decided on that.
  *
  * What two kernels differ by is judged by the ratios of their times in the same rounds, which the
- * machine's ups and downs cancel out of. Within the noise band of the best are ties, and a tie goes
- * to a default, then to fewer registers, less shared memory, and the earlier name. */
+ * machine's ups and downs cancel out of. On a device at its power limit each is then held alone, if
+ * there is time, and that decides. Within the noise band of the best are ties, and a tie goes to a
+ * default, then to fewer registers, less shared memory, and the earlier name. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,7 +18,7 @@ static const double BAND_GOOD = 0.005;   /* narrow enough: no more rounds */
 static const double NORMAL_MAD = 1.4826; /* standard deviation of a normal / its median deviation */
 static const double MEDIAN_95 = 2.46; /* half-width of a median's 95 % interval, in sd / sqrt n */
 static const double ROUND_NS = 3e6;   /* least time of a sample and its canary */
-enum { ROUNDS_MAX = 3 * ATTN_ROUNDS };
+enum { ROUNDS_MAX = 3 * ATTN_ROUNDS, HOLD_SHARE = 4 /* of the problem's time, at most 1 / this */ };
 
 /*-*** Choosing finalists ****************************************/
 
@@ -37,6 +38,15 @@ static int compare_passed(const void *a, const void *b) {
                           : (x->point > y->point) - (x->point < y->point);
 }
 
+/* Is there time to hold so many kernels alone, and is it a small part of the problem's? */
+static bool can_hold(const attn_job *job, size_t kernels) {
+    double seconds = (double)kernels * ATTN_HOLD_PASSES * (ATTN_HOLD_S + job->best_ns * 1e-9);
+    if (job->end_ns == INT64_MAX)
+        return job->limited;
+    return job->limited && seconds * HOLD_SHARE < (double)(job->end_ns - job->begin_ns) * 1e-9 &&
+           attn_now_ns() + (int64_t)(seconds * 1e9) < job->end_ns;
+}
+
 /* A finalist is proved like any other, and then repeated; where this falls short the finals are cut
  * and nothing is decided, so it errs to the long side. */
 double attn_job_final_seconds(const attn_job *job) {
@@ -45,7 +55,8 @@ double attn_job_final_seconds(const attn_job *job) {
     size_t finalists = 1; /* the default */
     for (size_t i = 0; i < job->passed_count && finalists <= ATTN_FINALISTS; i++)
         finalists += job->passed[i].ns <= KEEP * job->best_ns;
-    return 0.3 + (double)finalists * (1.5 * job->proof_s + launches * 1e-9);
+    double held = can_hold(job, finalists) ? ATTN_HOLD_PASSES * ATTN_HOLD_S : 0;
+    return 0.3 + (double)finalists * (1.5 * job->proof_s + launches * 1e-9 + held);
 }
 
 static attn_status add_finalist(attn_job *job, size_t index, attn_error *err) {
@@ -97,6 +108,7 @@ attn_status attn_job_lose_finalist(attn_job *job, attn_candidate *c, attn_error 
     attn_job_note(job, attn_str_text(&text));
     attn_str_free(&text);
     job->rounds = 0; /* those measured had another field */
+    job->held = false;
     return attn_candidate_drop(job, c, err);
 }
 
@@ -140,6 +152,8 @@ attn_status attn_job_take_rounds(attn_job *job, const double *ns, int32_t rounds
         return attn_fail_nomem(err);
     job->round_ns = all;
     job->finalist_count = job->asked_count;
+    if (job->held) /* they take the place of the interleaved ones */
+        job->rounds = 0;
     memcpy(all + (size_t)job->rounds * job->asked_count, ns,
            (size_t)rounds * job->asked_count * sizeof *ns);
     job->rounds += rounds;
@@ -150,8 +164,14 @@ attn_status attn_job_take_rounds(attn_job *job, const double *ns, int32_t rounds
         widest = fmax(widest, band);
         took += ATTN_ROUNDS * fmax(ROUND_NS, final_ns(job, i));
     }
+    if (job->held) {
+        *more = false;
+        return ATTN_OK;
+    }
     *more = job->rounds + ATTN_ROUNDS <= ROUNDS_MAX && widest > BAND_GOOD &&
             attn_now_ns() + (int64_t)took < job->end_ns;
+    job->held = !*more && can_hold(job, job->asked_count);
+    *more = *more || job->held;
     return ATTN_OK;
 }
 

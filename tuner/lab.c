@@ -284,7 +284,7 @@ attn_status attn_lab_rounds(attn_lab *lab, const size_t *slots, size_t count, in
     for (size_t i = 0; i < count; i++)
         ATTN_TRY(load_again(lab, slots[i], err));
     attn_put_u32(&body, (uint32_t)rounds);
-    attn_put_u32(&body, 1); /* with peaks */
+    attn_put_u32(&body, ATTN_ROUNDS_PEAKS);
     attn_put_u32(&body, (uint32_t)count);
     for (size_t i = 0; i < count; i++)
         attn_put_u32(&body, (uint32_t)slots[i]);

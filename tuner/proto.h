@@ -49,6 +49,13 @@ typedef enum attn_message_type {
     ATTN_MSG_COUNT
 } attn_message_type;
 
+/* How ATTN_MSG_ROUNDS measures. */
+typedef enum attn_rounds_kind {
+    ATTN_ROUNDS_PLAIN, /* interleaved */
+    ATTN_ROUNDS_PEAKS, /* interleaved, and the device's peak after each round */
+    ATTN_ROUNDS_HELD   /* each kernel alone */
+} attn_rounds_kind;
+
 /* Writing a body; see attn_str for what happens when memory runs out. */
 void attn_put_u32(attn_str *body, uint32_t value);
 void attn_put_f64(attn_str *body, double value);

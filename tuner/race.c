@@ -72,3 +72,31 @@ attn_status attn_rounds(attn_stand *stand, attn_timed *timed, size_t count, int3
     }
     return ATTN_OK;
 }
+
+/* `step` apart: ns[0], ns[step], ... */
+static attn_status hold(attn_stand *stand, attn_timed *timed, int32_t samples, double *ns,
+                        size_t step, attn_error *err) {
+    const double half = ATTN_HOLD_S * 1e9 / 2;
+    double one, held = 0;
+    ATTN_TRY(attn_stand_sample(stand, timed, &one, err));
+    timed->launches = (int32_t)fmax(1, half / (fmax(1, samples) * fmax(1, one)));
+    while (held < half) {
+        ATTN_TRY(attn_stand_sample(stand, timed, &one, err));
+        held += one * timed->launches;
+    }
+    for (int32_t i = 0; i < samples; i++)
+        ATTN_TRY(attn_stand_sample(stand, timed, &ns[(size_t)i * step], err));
+    return ATTN_OK;
+}
+
+attn_status attn_hold(attn_stand *stand, attn_timed *timed, size_t count, int32_t rounds,
+                      double *ns, attn_error *err) {
+    for (int32_t pass = 0; pass < ATTN_HOLD_PASSES; pass++) {
+        int32_t first = rounds * pass / ATTN_HOLD_PASSES;
+        int32_t end = rounds * (pass + 1) / ATTN_HOLD_PASSES;
+        for (size_t i = 0; i < count; i++)
+            ATTN_TRY(
+                hold(stand, &timed[i], end - first, &ns[(size_t)first * count + i], count, err));
+    }
+    return ATTN_OK;
+}

@@ -205,7 +205,7 @@ attn_status attn_serve_rounds(attn_server *server, attn_fields *fields, attn_str
     attn_timed *timed;
     size_t count;
     uint32_t rounds = attn_get_u32(fields);
-    bool peaks = attn_get_u32(fields) != 0;
+    uint32_t kind = attn_get_u32(fields), limited = 0;
     double *ns = NULL; /* and one peak a round */
     attn_status status = get_timed(server, fields, &timed, &count, err);
     if (status == ATTN_OK && (rounds == 0 || rounds > ATTN_ROUNDS_MAX))
@@ -215,12 +215,18 @@ attn_status attn_serve_rounds(attn_server *server, attn_fields *fields, attn_str
     if (status == ATTN_OK)
         status = attn_server_lock_device(server, err);
     if (status == ATTN_OK)
-        status = attn_rounds(server->stand, timed, count, (int32_t)rounds, ns,
-                             peaks ? ns + count * rounds : NULL, err);
+        status = kind == ATTN_ROUNDS_HELD
+                     ? attn_hold(server->stand, timed, count, (int32_t)rounds, ns, err)
+                     : attn_rounds(server->stand, timed, count, (int32_t)rounds, ns,
+                                   kind == ATTN_ROUNDS_PEAKS ? ns + count * rounds : NULL, err);
+    for (size_t i = 0; status == ATTN_OK && i < count; i++)
+        limited |= timed[i].last_state.power_limited;
     if (status == ATTN_OK)
         attn_put_bytes(reply, ns, count * rounds * sizeof *ns);
     if (status == ATTN_OK)
         attn_put_bytes(reply, ns + count * rounds, rounds * sizeof *ns);
+    if (status == ATTN_OK)
+        attn_put_u32(reply, limited);
     free(timed);
     free(ns);
     return status;

@@ -53,8 +53,8 @@ attn_handler attn_serve_problem; /* problem, u32 mode, bytes seed, the judge (ju
 attn_handler attn_serve_prove;   /* u32 slot, binary, text target, launch, u32 repeats (0: the whole
                                   * check) -> verdict; loads it into the slot first */
 attn_handler attn_serve_race;    /* f64 best, u32 count, u32 slot... -> attn_timed... */
-attn_handler attn_serve_rounds;  /* u32 rounds, u32 peaks too, u32 count, u32 slot... ->
-                                  * bytes ns, bytes peak */
+attn_handler attn_serve_rounds;  /* u32 rounds, u32 attn_rounds_kind, u32 count, u32 slot... ->
+                                  * bytes ns, bytes peak, u32 is the device at its power limit? */
 
 /* What the watched backend takes for a kernel. */
 attn_kernel *attn_server_kernel(attn_slot *slot);

@@ -185,7 +185,7 @@ attn_status attn_stand_warm(attn_stand *stand, attn_timed *timed, attn_error *er
 
 /* False if the device was slow while the last sample was taken. */
 static bool steady(attn_stand *stand, attn_device_state *state) {
-    *state = (attn_device_state){NAN, NAN, NAN, NAN, false};
+    *state = (attn_device_state)ATTN_DEVICE_STATE_INIT;
     if (!stand->backend->state)
         return true;
     stand->backend->state(stand->device, state);

@@ -55,6 +55,15 @@ attn_status attn_race(attn_stand *stand, attn_timed *timed, size_t count, double
 attn_status attn_rounds(attn_stand *stand, attn_timed *timed, size_t count, int32_t rounds,
                         double *ns, double *peak, attn_error *err);
 
+/* Holds each kernel alone for ATTN_HOLD_S, and all of them again, and fills ns as attn_rounds does
+ * with what the second halves gave. At a device's power limit all kernels of interleaved rounds
+ * share one clock, the thrifty and the hungry alike; what a kernel's own consumption leaves it of
+ * the clock shows only so. */
+#define ATTN_HOLD_S 0.3
+#define ATTN_HOLD_PASSES 2
+attn_status attn_hold(attn_stand *stand, attn_timed *timed, size_t count, int32_t rounds,
+                      double *ns, attn_error *err);
+
 /* That peak, now; NaN: the device has no such measure. */
 double attn_stand_peak(const attn_stand *stand);
 

@@ -180,7 +180,8 @@ static attn_status cpu_copy(attn_backend_device *device, void *to, const void *f
 }
 
 static void cpu_state(attn_backend_device *device, attn_device_state *state) {
-    *state = (attn_device_state){attn_fma_canary(device->usable), NAN, NAN, NAN, false};
+    *state = (attn_device_state)ATTN_DEVICE_STATE_INIT;
+    state->canary = attn_fma_canary(device->usable);
 }
 
 /* The peak is measured by the pool like any kernel, with `usable` where the tensors would be. */

@@ -12,7 +12,12 @@ enum { CLOCK_SM = 1, TEMPERATURE_GPU = 0 };
 
 /* Reasons for a lowered clock that tell of heat or a fault; the power limit is not one: a card at
  * its limit is in its ordinary state under load. */
-enum { THROTTLE_HW_SLOWDOWN = 0x8, THROTTLE_SW_THERMAL = 0x20, THROTTLE_HW_THERMAL = 0x40 };
+enum {
+    THROTTLE_SW_POWER_CAP = 0x4,
+    THROTTLE_HW_SLOWDOWN = 0x8,
+    THROTTLE_SW_THERMAL = 0x20,
+    THROTTLE_HW_THERMAL = 0x40
+};
 
 #define NVML_FUNCTION_MAP(XX)                                                                      \
     XX(init, nvmlInit_v2, (void))                                                                  \
@@ -70,7 +75,7 @@ bool attn_nvml_driver(char *version, size_t size) {
 void attn_nvml_state(const struct attn_nvml_device *device, attn_device_state *state) {
     unsigned int value;
     unsigned long long reasons = 0;
-    *state = (attn_device_state){NAN, NAN, NAN, NAN, false};
+    *state = (attn_device_state)ATTN_DEVICE_STATE_INIT;
     if (!device)
         return;
     if (nvml.clock(device->handle, CLOCK_SM, &value) == 0)
@@ -79,7 +84,9 @@ void attn_nvml_state(const struct attn_nvml_device *device, attn_device_state *s
         state->power_w = value / 1000.0;
     if (nvml.temperature(device->handle, TEMPERATURE_GPU, &value) == 0)
         state->temperature_c = value;
-    if (nvml.throttle(device->handle, &reasons) == 0)
-        state->throttled =
-            (reasons & (THROTTLE_HW_SLOWDOWN | THROTTLE_SW_THERMAL | THROTTLE_HW_THERMAL)) != 0;
+    if (nvml.throttle(device->handle, &reasons) != 0)
+        return;
+    state->throttled =
+        (reasons & (THROTTLE_HW_SLOWDOWN | THROTTLE_SW_THERMAL | THROTTLE_HW_THERMAL)) != 0;
+    state->power_limited = (reasons & THROTTLE_SW_POWER_CAP) != 0;
 }

@@ -57,7 +57,8 @@ static attn_status time_slot(attn_kernel *kernel, const attn_call *calls, int32_
 }
 
 static void state_slot(attn_backend_device *device, attn_device_state *state) {
-    *state = (attn_device_state){NAN, 1234, NAN, NAN, false};
+    *state = (attn_device_state)ATTN_DEVICE_STATE_INIT;
+    state->clock_mhz = 1234;
     state->canary = device->canary[device->canary_next];
     if (device->canary_next + 1 < device->canaries)
         device->canary_next++;
@@ -275,6 +276,29 @@ static void check_rounds(void) {
     CHECK_EQ_INT(device.blocks, 0);
 }
 
+/* Twice in turn, each alone for longer than ATTN_HOLD_S; the first halves are not told. */
+static void check_hold(void) {
+    attn_backend_device device = {.canary = {100}, .canaries = 1};
+    attn_launch launch = the_launch();
+    attn_error err = ATTN_ERROR_INIT;
+    attn_stand *stand = open_stand(&device, ATTN_HOT);
+    attn_kernel kernel[2] = {{.ns = 1e5}, {.ns = 2e7}};
+    attn_timed timed[2] = {{.kernel = &kernel[0], .launch = &launch},
+                           {.kernel = &kernel[1], .launch = &launch}};
+    double ns[7 * 2] = {0}, least = ATTN_HOLD_PASSES * ATTN_HOLD_S * 1e9;
+    CHECK_OK(attn_hold(stand, timed, 2, 7, ns, &err), err.line);
+    for (int i = 0; i < 14; i++)
+        CHECK_NEAR(ns[i], kernel[i % 2].ns, 1e-6);
+    for (int k = 0; k < 2; k++) {
+        CHECK((double)kernel[k].launches * kernel[k].ns > 0.9 * least);
+        CHECK((double)kernel[k].launches * kernel[k].ns < 1.5 * least);
+    }
+    kernel[1].fails_at = kernel[1].timings + 3;
+    CHECK_STATUS(attn_hold(stand, timed, 2, 7, ns, &err), ATTN_ERR_LAUNCH, err.line);
+    attn_stand_close(stand);
+    CHECK_EQ_INT(device.blocks, 0);
+}
+
 int main(void) {
     check_median();
     check_copies();
@@ -282,5 +306,6 @@ int main(void) {
     check_canary();
     check_race();
     check_rounds();
+    check_hold();
     return check_done();
 }
