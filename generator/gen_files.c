@@ -43,23 +43,49 @@ static bool has(const attn_files *files, const char *name) {
     return false;
 }
 
-/* Appends a file unless there is one of that name; takes `owned` in any case. */
-static attn_status add(attn_files *files, const char *name, const char *data, size_t size,
-                       char *owned, attn_error *err) {
+const char *attn_files_place(const attn_files *files, const char *name) {
+    const attn_file *file = attn_files_find(files, name);
+    return file && file->path ? file->path : name;
+}
+
+attn_status attn_files_locate(const attn_files *files, attn_error *err) {
+    char name[256];
+    attn_error rest = *err;
+    size_t length = strcspn(err->line, ":");
+    if (length >= sizeof name || err->line[length] != ':')
+        return err->status;
+    memcpy(name, err->line, length);
+    name[length] = '\0';
+    const char *place = attn_files_place(files, name);
+    if (place == name)
+        return err->status;
+    return attn_fail(err, rest.status, "%s%s", place, rest.line + length);
+}
+
+static void free_file(attn_file *file) {
+    free(file->name);
+    free(file->owned);
+    free(file->path);
+}
+
+/* Appends a file unless there is one of that name; takes `owned` in any case. path: on disk, or
+ * NULL.
+ */
+static attn_status add(attn_files *files, const char *name, const char *path, const char *data,
+                       size_t size, char *owned, attn_error *err) {
     if (has(files, name)) {
         free(owned);
         return ATTN_OK;
     }
-    char *copy = strdup(name);
+    attn_file file = {strdup(name), data, size, owned, path ? strdup(path) : NULL};
     attn_file *grown = realloc(files->file, (files->count + 1) * sizeof *grown);
     if (grown)
         files->file = grown;
-    if (!copy || !grown) {
-        free(copy);
-        free(owned);
+    if (!file.name || (path && !file.path) || !grown) {
+        free_file(&file);
         return attn_fail_nomem(err);
     }
-    files->file[files->count++] = (attn_file){copy, data, size, owned};
+    files->file[files->count++] = file;
     return ATTN_OK;
 }
 
@@ -80,7 +106,7 @@ static attn_status add_disk_file(attn_files *files, const char *path, const char
     size_t size = text.size;
     char *data = attn_str_take(&text);
     attn_str_free(&text);
-    return data ? add(files, known_name(name), data, size, data, err) : attn_fail_nomem(err);
+    return data ? add(files, known_name(name), path, data, size, data, err) : attn_fail_nomem(err);
 }
 
 static attn_status add_entry(attn_files *files, const char *root, const char *name, int depth,
@@ -161,7 +187,7 @@ attn_status attn_files_open(const char *path, attn_files *files, attn_error *err
     }
     for (size_t i = 0; st == ATTN_OK && i < attn_generator_files_count; i++) {
         const attn_embedded *e = &attn_generator_files[i];
-        st = add(files, e->name, (const char *)e->data, e->size, NULL, err);
+        st = add(files, e->name, NULL, (const char *)e->data, e->size, NULL, err);
     }
     if (st != ATTN_OK)
         attn_files_close(files);
@@ -172,8 +198,7 @@ attn_status attn_files_open(const char *path, attn_files *files, attn_error *err
 
 void attn_files_close(attn_files *files) {
     for (size_t i = 0; i < files->count; i++) {
-        free(files->file[i].name);
-        free(files->file[i].owned);
+        free_file(&files->file[i]);
     }
     free(files->file);
     *files = (attn_files){NULL, 0};

@@ -15,6 +15,7 @@ typedef struct attn_file {
     const char *data; /* size bytes and a zero byte */
     size_t size;
     char *owned; /* NULL for embedded files */
+    char *path;  /* on disk; NULL for embedded files */
 } attn_file;
 
 typedef struct attn_files {
@@ -28,6 +29,13 @@ attn_status attn_files_open(const char *path, attn_files *files, attn_error *err
 void attn_files_close(attn_files *files);
 
 const attn_file *attn_files_find(const attn_files *files, const char *name); /* or NULL */
+
+/* Where a file is, for messages: its path, or its name if it is embedded or unknown. */
+const char *attn_files_place(const attn_files *files, const char *name);
+
+/* Puts the path of a file from disk in the place of its name, if the error begins with that and a
+ * colon. Returns err->status. */
+attn_status attn_files_locate(const attn_files *files, attn_error *err);
 
 /* Puts the helpers in the place of a text's `#include "NAME"` lines, each once, with #line
  * directives around. Lines that stand in the text itself are followed; `name` is the file of its

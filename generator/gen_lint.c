@@ -21,7 +21,8 @@ enum {
 struct lint {
     attn_gen *gen;
     attn_family_info family;
-    char file[96];
+    char name[96];    /* of its space file */
+    const char *file; /* where that is */
     attn_lint_compile *compile;
     attn_lint_report *report;
     void *user;
@@ -329,7 +330,8 @@ attn_status attn_gen_lint(attn_gen *gen, const char *family, attn_lint_compile *
     l->random = 1;
     attn_status st = attn_gen_family(gen, family, &l->family, err);
     if (st == ATTN_OK) {
-        (void)snprintf(l->file, sizeof l->file, "spaces/%s.lua", l->family.name);
+        (void)snprintf(l->name, sizeof l->name, "spaces/%s.lua", l->family.name);
+        l->file = attn_files_place(&gen->files, l->name);
         st = visit_all(l, err);
     }
     if (st == ATTN_OK)

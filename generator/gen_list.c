@@ -126,7 +126,7 @@ attn_status attn_space_list(attn_space *space, bool core, size_t limit, attn_con
         st = attn_fail(err, ATTN_ERR_TEMPLATE,
                        "%s: the space is too large to list: put the parameters that constraints "
                        "reject most first, so that they are tested early",
-                       space->file);
+                       attn_files_place(&space->gen->files, space->file));
     return st;
 }
 

@@ -138,7 +138,7 @@ static int start(lua_State *L) {
 }
 
 attn_status attn_lua_open(attn_lua *lua, const attn_files *files, attn_error *err) {
-    *lua = (attn_lua){.memory_max = (size_t)64 << 20, .work_max = 200000000};
+    *lua = (attn_lua){.files = files, .memory_max = (size_t)64 << 20, .work_max = 200000000};
     lua->L = lua_newstate(allocate, lua);
     if (!lua->L)
         return attn_fail_nomem(err);
@@ -190,7 +190,8 @@ attn_status attn_lua_run(attn_lua *lua, int (*body)(lua_State *), void *data, co
         /* An allocation may have failed once, and not again after a collection. */
         if (!lua->raised && !is_memory_error(L, outcome))
             lua->over = ATTN_OVER_NONE;
-        st = explain(lua, what, err);
+        (void)explain(lua, what, err);
+        st = attn_files_locate(lua->files, err);
         lua_settop(L, 0);
         lua_gc(L, LUA_GCCOLLECT);
     }

@@ -21,6 +21,7 @@ typedef enum attn_over {
 
 typedef struct attn_lua {
     struct lua_State *L;
+    const attn_files *files;
     size_t memory;     /* bytes in use */
     size_t memory_max; /* what a call may keep in use; twice that is never passed */
     uint64_t work;     /* of this call: instructions, and bytes allocated / 8 */

@@ -38,11 +38,13 @@ static int render(lua_State *L) {
 }
 
 /* Reads the record, so that what is stored is right and canonical. */
-static attn_status canonical_launch(const struct rendering *r, attn_str *out, attn_error *err) {
+static attn_status canonical_launch(const attn_files *files, const struct rendering *r,
+                                    attn_str *out, attn_error *err) {
     attn_launch launch;
     if (attn_launch_parse(attn_str_text(&r->launch), &launch, err) != ATTN_OK) {
         err->status = ATTN_ERR_TEMPLATE;
-        return attn_fail_prefix(err, "%s: launch", attn_str_text(&r->position));
+        (void)attn_fail_prefix(err, "%s: launch", attn_str_text(&r->position));
+        return attn_files_locate(files, err);
     }
     attn_launch_print(&launch, out);
     return ATTN_OK;
@@ -51,7 +53,7 @@ static attn_status canonical_launch(const struct rendering *r, attn_str *out, at
 static attn_status fill(struct rendering *r, attn_variant *variant, attn_error *err) {
     const attn_space *space = r->space;
     attn_str source = ATTN_STR_INIT, launch = ATTN_STR_INIT, config = ATTN_STR_INIT;
-    attn_status st = canonical_launch(r, &launch, err);
+    attn_status st = canonical_launch(&space->gen->files, r, &launch, err);
     if (st == ATTN_OK)
         st = attn_source_paste(&space->gen->files, space->file, attn_str_text(&r->source), &source,
                                err);

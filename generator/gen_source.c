@@ -121,7 +121,9 @@ attn_status attn_source_paste(const attn_files *files, const char *name, const c
         return attn_fail_nomem(err);
     attn_status st = paste(&p, name, text, 0, err);
     free(p.pasted);
-    return st == ATTN_OK && out->failed ? attn_fail_nomem(err) : st;
+    if (st != ATTN_OK)
+        return attn_files_locate(files, err);
+    return out->failed ? attn_fail_nomem(err) : ATTN_OK;
 }
 
 static void hash_file(attn_hash *hash, const attn_file *file) {

@@ -281,7 +281,8 @@ attn_status attn_space_default(attn_space *space, attn_config *config, attn_erro
     attn_status st = attn_space_check(space, config, err);
     if (st == ATTN_ERR_INVALID) {
         err->status = ATTN_ERR_TEMPLATE;
-        st = attn_fail_prefix(err, "%s: the default of %s is", space->file, space->class_text);
+        st = attn_fail_prefix(err, "%s: the default of %s is",
+                              attn_files_place(&space->gen->files, space->file), space->class_text);
     }
     return st;
 }
