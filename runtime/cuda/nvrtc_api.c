@@ -33,13 +33,20 @@ static void open_nvjitlink(void) {
         attn_open_library(names, symbols, sizeof symbols / sizeof symbols[0], &nvjitlink);
 }
 
+/* pip3 with --target works without a virtual environment, which Debian else wants. */
+static attn_status not_found(const char *what, const char *library, const char *package,
+                             attn_error *err) {
+    return attn_fail(err, ATTN_ERR_NO_TOOL,
+                     "%s was not found: install the CUDA toolkit, or `pip3 install --target DIR "
+                     "%s` and set LD_LIBRARY_PATH to the folder in it that has %s "
+                     "(DIR/nvidia/cu13/lib)",
+                     what, package, library);
+}
+
 attn_status attn_nvrtc_open(const attn_nvrtc_api **api, attn_error *err) {
     (void)pthread_once(&nvrtc_once, open_nvrtc);
     if (nvrtc_missing)
-        return attn_fail(err, ATTN_ERR_NO_TOOL,
-                         "%s was not found: install the CUDA toolkit, or `pip install "
-                         "nvidia-cuda-nvrtc` and set LD_LIBRARY_PATH to its lib folder",
-                         nvrtc_missing);
+        return not_found(nvrtc_missing, "libnvrtc.so.13", "nvidia-cuda-nvrtc", err);
     *api = &nvrtc;
     return ATTN_OK;
 }
@@ -47,10 +54,7 @@ attn_status attn_nvrtc_open(const attn_nvrtc_api **api, attn_error *err) {
 attn_status attn_nvjitlink_open(const attn_nvjitlink_api **api, attn_error *err) {
     (void)pthread_once(&nvjitlink_once, open_nvjitlink);
     if (nvjitlink_missing)
-        return attn_fail(err, ATTN_ERR_NO_TOOL,
-                         "%s was not found: install the CUDA toolkit, or `pip install "
-                         "nvidia-nvjitlink` and set LD_LIBRARY_PATH to its lib folder",
-                         nvjitlink_missing);
+        return not_found(nvjitlink_missing, "libnvJitLink.so.13", "nvidia-nvjitlink", err);
     *api = &nvjitlink;
     return ATTN_OK;
 }
