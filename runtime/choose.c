@@ -44,19 +44,17 @@ static bool is_tuned(const attn_candidate *c) {
     return c->exact < ATTN_ORIGIN_DEFAULT;
 }
 
-/* absent: what is stored without its binary counts as well, its limits being unknown. */
-static bool is_usable(const attn_candidate *c, const attn_problem *problem, bool any_strides,
-                      bool absent) {
+/* What is stored without its binary counts, its limits being unknown; but nothing can take over
+ * from another by it. */
+static bool is_usable(const attn_candidate *c, const attn_problem *problem, bool any_strides) {
     if (!c->loaded)
-        return absent;
+        return !any_strides;
     return !attn_limits_broken(&c->loaded->launch, problem) &&
            !(any_strides && c->loaded->launch.maps);
 }
 
-static const attn_candidate *choose(const attn_class *entry, const attn_problem *problem,
-                                    bool any_strides, bool absent, attn_origin *origin,
-                                    double *distance) {
-    const attn_candidate *best = NULL;
+static attn_pick pick(const attn_class *entry, const attn_problem *problem, bool any_strides) {
+    attn_pick best = {.candidate = NULL};
     double log_size[3];
     attn_candidate_sizes(problem, log_size);
     for (size_t i = 0; i < entry->count; i++) {
@@ -64,40 +62,38 @@ static const attn_candidate *choose(const attn_class *entry, const attn_problem 
         bool exact = !is_tuned(c) || same_problem(&c->problem, problem);
         double d = exact ? 0 : distance_of(c->log_size, log_size);
         attn_origin step = exact ? c->exact : c->near;
-        if (d > DISTANCE_MAX || !is_usable(c, problem, any_strides, absent))
+        if (d > DISTANCE_MAX || !is_usable(c, problem, any_strides))
             continue;
-        if (best && (step > *origin ||
-                     (step == *origin && (c->penalty > best->penalty ||
-                                          (c->penalty == best->penalty && d >= *distance)))))
+        if (best.candidate && (step > best.origin ||
+                               (step == best.origin &&
+                                (c->penalty > best.candidate->penalty ||
+                                 (c->penalty == best.candidate->penalty && d >= best.distance)))))
             continue;
-        best = c;
-        *origin = step;
-        *distance = d;
+        best = (attn_pick){c, step, d, false};
     }
     return best;
 }
 
-const attn_candidate *attn_class_choose(const attn_class *entry, const attn_problem *problem,
-                                        bool any_strides, attn_origin *origin, double *distance) {
-    return choose(entry, problem, any_strides, false, origin, distance);
+attn_pick attn_class_pick(const attn_class *entry, const attn_problem *problem) {
+    attn_pick best = {.candidate = NULL};
+    if (!entry)
+        return best;
+    best = pick(entry, problem, false);
+    best.serves = !entry->lean || (best.candidate && best.candidate->loaded);
+    return best;
 }
 
-bool attn_class_serves(const attn_class *entry, const attn_problem *problem) {
-    attn_origin origin;
-    double distance;
-    if (!entry || !entry->lean)
-        return entry != NULL;
-    const attn_candidate *best = choose(entry, problem, false, true, &origin, &distance);
-    return best && best->loaded;
+const attn_candidate *attn_class_any_strides(const attn_class *entry, const attn_problem *problem) {
+    return pick(entry, problem, true).candidate;
 }
 
-void attn_choice_fill(const attn_candidate *c, attn_origin origin, double distance,
-                      attn_choice *choice) {
+void attn_choice_fill(const attn_pick *pick, attn_choice *choice) {
+    const attn_candidate *c = pick->candidate;
     attn_choice filled = ATTN_CHOICE_INIT;
     (void)snprintf(filled.family, sizeof filled.family, "%s", c->family);
     (void)snprintf(filled.configuration, sizeof filled.configuration, "%s", c->config);
-    filled.origin = origin;
-    filled.distance = distance;
+    filled.origin = pick->origin;
+    filled.distance = pick->distance;
     memcpy(filled.stale, c->stale, sizeof filled.stale);
     filled.expected_ns = c->expected_ns;
     *choice = filled;

@@ -114,15 +114,21 @@ attn_status attn_class_make(attn_context *ctx, attn_runtime_device *device,
                             attn_class **entry, attn_error *err);
 void attn_class_free(attn_class *entry);
 
-/* choose.c; NULL if nothing in the class may run the problem. any_strides: only candidates that
- * take tensors as they lie, none that wants tensor maps. */
-const attn_candidate *attn_class_choose(const attn_class *entry, const attn_problem *problem,
-                                        bool any_strides, attn_origin *origin, double *distance);
-/* Is a better candidate for the problem not to be had by gathering the whole class? NULL: no. */
-bool attn_class_serves(const attn_class *entry, const attn_problem *problem);
+/* choose.c. What a problem gets of a class. */
+typedef struct attn_pick {
+    const attn_candidate *candidate; /* NULL: nothing may run the problem */
+    attn_origin origin;
+    double distance;
+    bool serves; /* gathering the whole class would give nothing better */
+} attn_pick;
+
+/* entry NULL: nothing, which does not serve. In a lean class the candidate may be one that is not
+ * loaded; that does not serve either. */
+attn_pick attn_class_pick(const attn_class *entry, const attn_problem *problem);
+/* The best of what is loaded and takes tensors as they lie, wanting no tensor maps; or NULL. */
+const attn_candidate *attn_class_any_strides(const attn_class *entry, const attn_problem *problem);
 void attn_candidate_sizes(const attn_problem *problem, double log_size[3]);
-void attn_choice_fill(const attn_candidate *candidate, attn_origin origin, double distance,
-                      attn_choice *choice);
+void attn_choice_fill(const attn_pick *pick, attn_choice *choice);
 
 /* table.c */
 attn_class_key attn_class_key_of(const attn_problem *problem);
@@ -152,10 +158,10 @@ attn_status attn_chosen_run(const attn_chosen *chosen, const attn_runtime_device
                             const attn_problem *problem, const attn_forward_tensors *tensors,
                             void *ws, size_t ws_bytes, void *stream, attn_error *err);
 
-/* Chooses in a class and checks that the launch fits: ERR_NO_KERNEL, ERR_UNSUPPORTED. */
-attn_status attn_choose_in(const attn_class *entry, const attn_problem *problem,
-                           attn_chosen *chosen, const attn_candidate **candidate,
-                           attn_origin *origin, double *distance, attn_error *err);
+/* The kernels of a pick of the class that serves, or of a whole class; checks that the launch fits:
+ * ERR_NO_KERNEL, ERR_UNSUPPORTED. */
+attn_status attn_pick_kernels(const attn_class *entry, const attn_problem *problem,
+                              const attn_pick *pick, attn_chosen *chosen, attn_error *err);
 bool attn_problem_is_empty(const attn_problem *problem); /* O has no elements */
 
 /* measure.c: runs the tool on one problem and waits. */

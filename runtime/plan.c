@@ -11,17 +11,14 @@ struct attn_plan {
     attn_choice choice;
 };
 
-static attn_status take(attn_plan *plan, const attn_class *entry, attn_effort effort,
-                        attn_error *err) {
-    attn_origin origin;
-    double distance;
-    const attn_candidate *c;
+static attn_status take(attn_plan *plan, const attn_class *entry, const attn_pick *pick,
+                        attn_effort effort, attn_error *err) {
     attn_chosen chosen;
-    ATTN_TRY(attn_choose_in(entry, &plan->problem, &chosen, &c, &origin, &distance, err));
-    if (effort == ATTN_CACHED && origin >= ATTN_ORIGIN_DEFAULT)
+    ATTN_TRY(attn_pick_kernels(entry, &plan->problem, pick, &chosen, err));
+    if (effort == ATTN_CACHED && pick->origin >= ATTN_ORIGIN_DEFAULT)
         return attn_fail(err, ATTN_ERR_NO_KERNEL, "no kernel is stored for this problem");
     plan->chosen = chosen;
-    attn_choice_fill(c, origin, distance, &plan->choice);
+    attn_choice_fill(pick, &plan->choice);
     return ATTN_OK;
 }
 
@@ -29,12 +26,15 @@ static attn_status take(attn_plan *plan, const attn_class *entry, attn_effort ef
 static attn_status take_apart(attn_plan *plan, attn_runtime_device *device, attn_effort effort,
                               attn_error *err) {
     attn_class *entry = NULL;
+    attn_pick pick;
     (void)pthread_mutex_lock(&plan->ctx->lock);
     attn_status status =
         attn_class_make(plan->ctx, device, &plan->problem, effort, true, &entry, err);
     (void)pthread_mutex_unlock(&plan->ctx->lock);
-    if (status == ATTN_OK)
-        status = take(plan, entry, effort, err);
+    if (status == ATTN_OK) {
+        pick = attn_class_pick(entry, &plan->problem);
+        status = take(plan, entry, &pick, effort, err);
+    }
     attn_class_free(entry); /* the kernel that was taken belongs to the context */
     return status;
 }
@@ -47,16 +47,20 @@ static attn_status fill(attn_plan *plan, attn_runtime_device *device, attn_effor
         ATTN_TRY(attn_measure(plan->ctx, device, &plan->problem, err));
     else if (entry ? entry->effort < effort : plan->ctx->options.effort != effort)
         return take_apart(plan, device, effort, err);
-    if (effort == ATTN_MEASURE || !entry || !attn_class_serves(entry, &plan->problem))
+    attn_pick pick = attn_class_pick(entry, &plan->problem);
+    if (effort == ATTN_MEASURE || !pick.serves) {
         ATTN_TRY(attn_table_class(plan->ctx, device, &plan->problem,
                                   effort == ATTN_MEASURE ? ATTN_CLASS_ANEW : ATTN_CLASS_SERVES,
                                   &entry, err));
-    ATTN_TRY(take(plan, entry, effort, err)); /* from a class that is there: no lock was taken */
+        pick = attn_class_pick(entry, &plan->problem);
+    }
+    ATTN_TRY(take(plan, entry, &pick, effort, err)); /* a class that was there took no lock */
     if (plan->chosen.any_strides || !entry->lean)
         return ATTN_OK;
     /* The tensors are not known yet: another kernel may have to take over. */
     ATTN_TRY(attn_table_class(plan->ctx, device, &plan->problem, ATTN_CLASS_WHOLE, &entry, err));
-    return take(plan, entry, effort, err);
+    pick = attn_class_pick(entry, &plan->problem);
+    return take(plan, entry, &pick, effort, err);
 }
 
 static attn_status create(attn_context *ctx, const attn_problem *problem, attn_device id,

@@ -59,30 +59,23 @@ attn_status attn_chosen_run(const attn_chosen *chosen, const attn_runtime_device
     return run_kernel(loaded, device, tensors, &call, ws, ws_bytes, stream, err);
 }
 
-attn_status attn_choose_in(const attn_class *entry, const attn_problem *problem,
-                           attn_chosen *chosen, const attn_candidate **candidate,
-                           attn_origin *origin, double *distance, attn_error *err) {
-    const attn_candidate *c = attn_class_choose(entry, problem, false, origin, distance);
-    if (!c)
+attn_status attn_pick_kernels(const attn_class *entry, const attn_problem *problem,
+                              const attn_pick *pick, attn_chosen *chosen, attn_error *err) {
+    if (!pick->candidate)
         return attn_fail(err, ATTN_ERR_NO_KERNEL, "no kernel of the class may run this shape");
-    chosen->loaded = chosen->any_strides = c->loaded;
-    *candidate = c;
-    if (c->loaded->launch.maps) {
-        attn_origin ignored;
-        double far;
-        const attn_candidate *plain = attn_class_choose(entry, problem, true, &ignored, &far);
+    chosen->loaded = chosen->any_strides = pick->candidate->loaded;
+    if (chosen->loaded->launch.maps) {
+        const attn_candidate *plain = attn_class_any_strides(entry, problem);
         chosen->any_strides = plain ? plain->loaded : NULL;
     }
-    return attn_launch_fits(&c->loaded->launch, problem, err);
+    return attn_launch_fits(&chosen->loaded->launch, problem, err);
 }
 
 /* What is known of a call before its tensors are looked at. */
 struct found {
     attn_runtime_device *device;
+    attn_pick pick;
     attn_chosen chosen;
-    const attn_candidate *candidate;
-    attn_origin origin;
-    double distance;
 };
 
 static attn_status find(attn_context *ctx, const attn_problem *problem, attn_device id,
@@ -94,16 +87,17 @@ static attn_status find(attn_context *ctx, const attn_problem *problem, attn_dev
         return attn_fail(err, ATTN_ERR_NO_DEVICE, "there is no such device; see attn_device_get()");
     const attn_class *entry = attn_table_find(
         atomic_load_explicit(&device->table, memory_order_acquire), attn_class_key_of(problem));
-    bool met =
-        need == ATTN_CLASS_SERVES ? attn_class_serves(entry, problem) : entry && !entry->lean;
+    found->pick = attn_class_pick(entry, problem);
+    bool met = found->pick.serves && (need == ATTN_CLASS_SERVES || !entry->lean);
     if (!met && device->backend->capturing && device->backend->capturing(device->handle, stream))
         return attn_fail(err, ATTN_ERR_CAPTURING,
                          "the kernel for this class is not loaded yet, which cannot be done while "
                          "the stream is captured; call attn_workspace_size() or attn_run() before");
-    if (!met)
+    if (!met) {
         ATTN_TRY(attn_table_class(ctx, device, problem, need, &entry, err));
-    return attn_choose_in(entry, problem, &found->chosen, &found->candidate, &found->origin,
-                          &found->distance, err);
+        found->pick = attn_class_pick(entry, problem);
+    }
+    return attn_pick_kernels(entry, problem, &found->pick, &found->chosen, err);
 }
 
 static attn_status check_problem(const attn_problem *problem, attn_error *err) {
@@ -130,7 +124,7 @@ static attn_status run(attn_context *ctx, const attn_problem *problem, attn_devi
     ATTN_TRY(find(ctx, problem, id, stream, ATTN_CLASS_SERVES, &found, err));
     if (!found.chosen.any_strides && !can_address(&found, problem, tensors))
         ATTN_TRY(find(ctx, problem, id, stream, ATTN_CLASS_WHOLE, &found, err));
-    if (ctx->record && found.origin != ATTN_ORIGIN_USER && found.origin != ATTN_ORIGIN_SYSTEM)
+    if (ctx->record && found.pick.origin > ATTN_ORIGIN_SYSTEM)
         attn_record_add(ctx->record, problem);
     return attn_chosen_run(&found.chosen, found.device, problem, tensors, ws, ws_bytes, stream,
                            err);
@@ -168,6 +162,6 @@ attn_status attn_choice_get(attn_context *ctx, const attn_problem *problem, attn
                         "attn_choice.size is %zu; begin with ATTN_CHOICE_INIT", choice->size);
     else if (check_problem(problem, &err) == ATTN_OK &&
              find(ctx, problem, device, NULL, ATTN_CLASS_SERVES, &found, &err) == ATTN_OK)
-        attn_choice_fill(found.candidate, found.origin, found.distance, choice);
+        attn_choice_fill(&found.pick, choice);
     return err.status == ATTN_OK ? ATTN_OK : attn_report(ctx, &err);
 }

@@ -77,7 +77,7 @@ attn_status attn_table_class(attn_context *ctx, attn_runtime_device *device,
     attn_status status = ATTN_OK;
     (void)pthread_mutex_lock(&ctx->lock);
     const attn_class *there = attn_table_find(atomic_load(&device->table), key);
-    bool met = need == ATTN_CLASS_SERVES ? attn_class_serves(there, problem)
+    bool met = need == ATTN_CLASS_SERVES ? attn_class_pick(there, problem).serves
                                          : need == ATTN_CLASS_WHOLE && there && !there->lean;
     if (met) /* by another thread, that has been here first */
         *entry = there;

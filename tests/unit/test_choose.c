@@ -16,21 +16,22 @@ struct row {
     attn_origin exact, near;
     double penalty;
     int64_t max_seq_kv; /* 0: no limit */
+    bool absent;        /* in a lean class: its binary is not stored */
 };
 
 enum { ROWS_MAX = 8 };
 
-static const char *choose(const struct row *rows, const char *problem, attn_origin *origin) {
+static const char *choose_in(const struct row *rows, bool lean, const char *problem,
+                             attn_pick *pick) {
     static attn_loaded loaded[ROWS_MAX];
     static char storage[sizeof(attn_class) + ROWS_MAX * sizeof(attn_candidate)];
     attn_class *entry = (attn_class *)(void *)storage;
-    double distance;
     memset(storage, 0, sizeof storage);
     memset(loaded, 0, sizeof loaded);
     for (; rows[entry->count].name; entry->count++) {
         const struct row *r = &rows[entry->count];
         attn_candidate *c = &entry->candidate[entry->count];
-        c->loaded = &loaded[entry->count];
+        c->loaded = lean && r->absent ? NULL : &loaded[entry->count];
         if (r->max_seq_kv) {
             c->loaded->launch.limits = 1;
             c->loaded->launch.limit[0] = (attn_limit){ATTN_FIELD_SEQ_KV, 0, r->max_seq_kv, 1};
@@ -45,8 +46,17 @@ static const char *choose(const struct row *rows, const char *problem, attn_orig
         }
     }
     attn_problem p = parse(problem);
-    const attn_candidate *c = attn_class_choose(entry, &p, false, origin, &distance);
-    return c ? c->family : "none";
+    entry->lean = lean;
+    *pick = attn_class_pick(entry, &p);
+    return pick->candidate ? pick->candidate->family : "none";
+}
+
+static const char *choose(const struct row *rows, const char *problem, attn_origin *origin) {
+    attn_pick pick;
+    const char *name = choose_in(rows, false, problem, &pick);
+    CHECK(pick.serves);
+    *origin = pick.origin;
+    return name;
 }
 
 #define USER ATTN_ORIGIN_USER, ATTN_ORIGIN_USER_NEAR
@@ -56,14 +66,15 @@ static const char *choose(const struct row *rows, const char *problem, attn_orig
 #define REFERENCE ATTN_ORIGIN_REFERENCE, ATTN_ORIGIN_REFERENCE
 
 static void test_steps(void) {
-    static const struct row rows[] = {{"user-1k", "fwd:f32:b1:h4:s1024:d64", USER, 0, 0},
-                                      {"user-4k-short", "fwd:f32:b1:h4:s4096:d64", USER, 0, 4096},
-                                      {"system-1k", "fwd:f32:b1:h4:s1024:d64", SYSTEM, 0, 0},
-                                      {"system-3k", "fwd:f32:b1:h4:s3000:d64", SYSTEM, 0, 0},
-                                      {"arch-32k", "fwd:f32:b1:h4:s32768:d64", ARCH, 0, 0},
-                                      {"default", NULL, DEFAULT, 0, 0},
-                                      {"reference", NULL, REFERENCE, 0, 0},
-                                      {0}};
+    static const struct row rows[] = {
+        {"user-1k", "fwd:f32:b1:h4:s1024:d64", USER, 0, 0, false},
+        {"user-4k-short", "fwd:f32:b1:h4:s4096:d64", USER, 0, 4096, false},
+        {"system-1k", "fwd:f32:b1:h4:s1024:d64", SYSTEM, 0, 0, false},
+        {"system-3k", "fwd:f32:b1:h4:s3000:d64", SYSTEM, 0, 0, false},
+        {"arch-32k", "fwd:f32:b1:h4:s32768:d64", ARCH, 0, 0, false},
+        {"default", NULL, DEFAULT, 0, 0, false},
+        {"reference", NULL, REFERENCE, 0, 0, false},
+        {0}};
     static const struct {
         const char *problem, *want;
         attn_origin origin;
@@ -89,19 +100,48 @@ static void test_steps(void) {
 }
 
 static void test_penalties(void) {
-    static const struct row rows[] = {{"stale", "fwd:f32:b1:h4:s1024:d64", USER, 4, 0},
-                                      {"other-threads", "fwd:f32:b1:h4:s1024:d64", USER, 0.5, 0},
-                                      {"far", "fwd:f32:b1:h4:s1900:d64", USER, 0, 0},
-                                      {0}};
+    static const struct row rows[] = {
+        {"stale", "fwd:f32:b1:h4:s1024:d64", USER, 4, 0, false},
+        {"other-threads", "fwd:f32:b1:h4:s1024:d64", USER, 0.5, 0, false},
+        {"far", "fwd:f32:b1:h4:s1900:d64", USER, 0, 0, false},
+        {0}};
     attn_origin origin;
     CHECK_STR(choose(rows, "fwd:f32:b1:h4:s1024:d64", &origin), "other-threads");
     CHECK_STR(choose(rows, "fwd:f32:b1:h4:s1025:d64", &origin), "far"); /* fresh before near */
-    static const struct row only_stale[] = {{"stale", "fwd:f32:b1:h4:s1024:d64", USER, 4, 0},
-                                            {"shipped", "fwd:f32:b1:h4:s1024:d64", SYSTEM, 0, 0},
-                                            {0}};
+    static const struct row only_stale[] = {
+        {"stale", "fwd:f32:b1:h4:s1024:d64", USER, 4, 0, false},
+        {"shipped", "fwd:f32:b1:h4:s1024:d64", SYSTEM, 0, 0, false},
+        {0}};
     CHECK_STR(choose(only_stale, "fwd:f32:b1:h4:s1024:d64", &origin), "stale"); /* still a hit */
-    static const struct row limited[] = {{"short", NULL, DEFAULT, 0, 100}, {0}};
+    static const struct row limited[] = {{"short", NULL, DEFAULT, 0, 100, false}, {0}};
     CHECK_STR(choose(limited, "fwd:f32:b1:h4:s1024:d64", &origin), "none");
+}
+
+/* One pick tells what a class of stored winners gives, and whether that is all there is. */
+static void test_lean(void) {
+    static const struct row rows[] = {
+        {"stored-1k", "fwd:f32:b1:h4:s1024:d64", USER, 0, 0, false},
+        {"absent-4k", "fwd:f32:b1:h4:s4096:d64", USER, 0, 0, true},
+        {"short-16k", "fwd:f32:b1:h4:s16384:d64", USER, 0, 16384, false},
+        {0}};
+    static const struct {
+        const char *problem, *want;
+        bool serves;
+    } cases[] = {{"fwd:f32:b1:h4:s1024:d64", "stored-1k", true},
+                 {"fwd:f32:b1:h4:s1100:d64", "stored-1k", true},
+                 {"fwd:f32:b1:h4:s4096:d64", "absent-4k", false},
+                 {"fwd:f32:b1:h4:s16384:d64", "short-16k", true},
+                 {"fwd:f32:b1:h4:s16385:d64", "none", false},
+                 {"fwd:f32:b1:h4:s100:d64", "none", false}};
+    attn_pick pick;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        CHECK_CASE("%s", cases[i].problem);
+        CHECK_STR(choose_in(rows, true, cases[i].problem, &pick), cases[i].want);
+        CHECK_EQ_INT(pick.serves, cases[i].serves);
+    }
+    check_case[0] = '\0';
+    pick = attn_class_pick(NULL, &(attn_problem){0});
+    CHECK(!pick.candidate && !pick.serves);
 }
 
 static void test_table(void) {
@@ -127,6 +167,7 @@ static void test_table(void) {
 int main(void) {
     test_steps();
     test_penalties();
+    test_lean();
     test_table();
     return check_done();
 }
