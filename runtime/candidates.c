@@ -280,7 +280,7 @@ static attn_status gather_stored(struct maker *m, bool *serves, attn_error *err)
     ATTN_TRY(add_databases(m, err));
     if (m->entry)
         m->entry->lean = true;
-    *serves = attn_class_pick(m->entry, m->problem).serves;
+    *serves = m->entry && attn_class_pick(m->entry, m->problem).serves;
     if (!*serves) {
         attn_class_free(m->entry);
         *m = (struct maker){

@@ -48,7 +48,7 @@ static attn_status fill(attn_plan *plan, attn_runtime_device *device, attn_effor
     else if (entry ? entry->effort < effort : plan->ctx->options.effort != effort)
         return take_apart(plan, device, effort, err);
     attn_pick pick = attn_class_pick(entry, &plan->problem);
-    if (effort == ATTN_MEASURE || !pick.serves) {
+    if (effort == ATTN_MEASURE || !entry || !pick.serves) {
         ATTN_TRY(attn_table_class(plan->ctx, device, &plan->problem,
                                   effort == ATTN_MEASURE ? ATTN_CLASS_ANEW : ATTN_CLASS_SERVES,
                                   &entry, err));
