@@ -1,4 +1,5 @@
-/* test_gpu_context.c: streams, graphs, contexts, threads and forks, through the library. */
+/* test_gpu_context.c: repeated launches, streams, graphs, contexts, threads and forks, through the
+ * library. */
 #include <dlfcn.h>
 #include <pthread.h>
 #include <sys/wait.h>
@@ -9,15 +10,78 @@
 
 static gpu_rig rig;
 
+/* So many masked tiles that cuda/wgmma_forward's blocks take them from a counter in the workspace,
+ * which is cleared before each launch. */
+static const char counted[] = "fwd:f16:b1:hq64:hkv8:s1152:d128:causal:lse";
+static const char counted_narrow[] = "fwd:bf16:b2:h60:s640:d64:causal:lse";
+
+static void test_counted(void) {
+    static const char *const problems[] = {counted, counted_narrow};
+    for (int i = 0; i < 2; i++) {
+        attn_choice choice = ATTN_CHOICE_INIT;
+        attn_problem problem;
+        CHECK_CASE("%s", problems[i]);
+        CHECK_OK(attn_problem_parse(problems[i], &problem, NULL, 0), "");
+        CHECK_OK(attn_choice_get(rig.context, &problem, ATTN_DEVICE_CUDA(0), &choice),
+                 attn_last_error(rig.context));
+        if (strcmp(choice.family, "cuda/wgmma_forward") == 0)
+            CHECK_HAS(choice.configuration, "SCHEDULE=atomic");
+    }
+}
+
+/* What a launch over poisoned outputs leaves in O and LSE, guards included; NULL after a failed
+ * check. */
+static unsigned char *bits_of_launch(gpu_proof *proof) {
+    const attn_image *o = &proof->inputs.image[ATTN_IMAGE_O],
+                     *lse = &proof->inputs.image[ATTN_IMAGE_LSE];
+    unsigned char *bits = malloc(o->size + lse->size);
+    attn_error err = ATTN_ERROR_INIT;
+    bool good = CHECK(bits != NULL) &&
+                CHECK_OK(attn_inputs_poison(&proof->inputs, &err), err.line) &&
+                CHECK_OK(gpu_proof_run(&rig, proof, NULL), attn_last_error(rig.context)) &&
+                CHECK_OK(attn_backend_cuda.sync(rig.device, &err), err.line) &&
+                CHECK_OK(attn_backend_cuda.copy(rig.device, bits, o->device, o->size,
+                                                ATTN_COPY_FROM_DEVICE, &err),
+                         err.line) &&
+                CHECK_OK(attn_backend_cuda.copy(rig.device, bits + o->size, lse->device, lse->size,
+                                                ATTN_COPY_FROM_DEVICE, &err),
+                         err.line);
+    if (good)
+        return bits;
+    free(bits);
+    return NULL;
+}
+
+/* Every launch writes the same bits. */
+static void test_repeated(const char *problem) {
+    enum { LAUNCHES = 200 };
+    const attn_input_spec spec = {ATTN_INPUT_STD1, ATTN_STRIDES_LAYOUT, NAN, 6};
+    gpu_proof proof;
+    CHECK_CASE("%s: %d launches", problem, LAUNCHES);
+    bool good = gpu_proof_make(&rig, problem, &spec, &proof);
+    const size_t size =
+        proof.inputs.image[ATTN_IMAGE_O].size + proof.inputs.image[ATTN_IMAGE_LSE].size;
+    unsigned char *first = good ? bits_of_launch(&proof) : NULL;
+    good = first != NULL;
+    for (int i = 1; good && i < LAUNCHES; i++) {
+        unsigned char *bits = bits_of_launch(&proof);
+        good = bits && CHECK(memcmp(first, bits, size) == 0);
+        free(bits);
+    }
+    if (good)
+        gpu_proof_check(&rig, &proof, &proof);
+    free(first);
+    gpu_proof_free(&rig, &proof);
+}
+
 /* Two problems on two streams at once, over and over; each output is right at the end. */
-static void test_two_streams(void) {
-    static const char *const problems[] = {"fwd:f16:b1:h16:s1000:d128:causal:lse",
-                                           "fwd:f16:b2:hq8:hkv2:sq300:sk777:d64:lse"};
+static void test_two_streams(const char *first, const char *second) {
+    const char *const problems[] = {first, second};
     const attn_input_spec spec = {ATTN_INPUT_STD1, ATTN_STRIDES_PADDED, NAN, 2};
     gpu_proof proof[2];
     CUstream stream[2] = {NULL, NULL};
     bool good = true;
-    CHECK_CASE("two streams");
+    CHECK_CASE("%s and %s on two streams", first, second);
     for (int i = 0; i < 2; i++) {
         good = gpu_proof_make(&rig, problems[i], &spec, &proof[i]) && good;
         CHECK_EQ_INT(rig.cuda->stream_create(&stream[i], CU_STREAM_NON_BLOCKING), 0);
@@ -51,25 +115,22 @@ static void run_unmet(const attn_problem *problem, const gpu_proof *proof, CUstr
     attn_backend_cuda.free(rig.device, workspace);
 }
 
-/* A class not met before cannot be made during a capture; one that is can be captured, and replayed
- * on inputs that have changed. */
-static void test_capture(void) {
+/* A class not met before (`other`, of the problem's tensors) cannot be made during a capture; one
+ * that is can be captured, and replayed on inputs that have changed. */
+static void test_capture(const char *problem, const char *other) {
     const attn_input_spec spec = {ATTN_INPUT_STD1, ATTN_STRIDES_PADDED, NAN, 3},
                           changed = {ATTN_INPUT_STD8, ATTN_STRIDES_PADDED, NAN, 4};
-    static const char problem[] = "fwd:bf16:b1:hq6:hkv2:sq200:sk300:d80:causal:lse";
     attn_error err = ATTN_ERROR_INIT;
     attn_problem unmet;
     gpu_proof a, b;
     CUstream stream = NULL;
     CUgraph graph = NULL;
     CUgraphExec replay = NULL;
-    CHECK_CASE("capture");
+    CHECK_CASE("capture of %s", problem);
     bool good = gpu_proof_make(&rig, problem, &spec, &a);
     good = gpu_proof_make(&rig, problem, &changed, &b) && good;
     CHECK_EQ_INT(rig.cuda->stream_create(&stream, CU_STREAM_NON_BLOCKING), 0);
-    CHECK_OK(
-        attn_problem_parse("fwd:bf16:b1:hq6:hkv2:sq200:sk300:d80:window9,9:lse", &unmet, NULL, 0),
-        "");
+    CHECK_OK(attn_problem_parse(other, &unmet, NULL, 0), "");
     if (good) {
         capture_begin(stream);
         CHECK_STATUS(
@@ -244,8 +305,17 @@ static void test_unload(void) {
 
 int main(void) {
     gpu_rig_open(&rig);
-    test_two_streams();
-    test_capture();
+    test_counted();
+    test_repeated(counted);
+    test_repeated(counted_narrow);
+    test_repeated("fwd:f16:b1:h8:s4200:d64:lse");
+    test_repeated("fwd:bf16:b1:hq4:hkv2:sq500:sk700:d256:lse");
+    test_two_streams("fwd:f16:b1:h16:s1000:d128:causal:lse",
+                     "fwd:f16:b2:hq8:hkv2:sq300:sk777:d64:lse");
+    test_two_streams(counted, counted);
+    test_capture("fwd:bf16:b1:hq6:hkv2:sq200:sk300:d80:causal:lse",
+                 "fwd:bf16:b1:hq6:hkv2:sq200:sk300:d80:window9,9:lse");
+    test_capture(counted, "fwd:f16:b1:hq64:hkv8:s1152:d128:window9,9:lse");
     test_no_context();
     test_threads();
     test_unload();
