@@ -308,7 +308,7 @@ int main(void) {
     test_counted();
     test_repeated(counted);
     test_repeated(counted_narrow);
-    test_repeated("fwd:f16:b1:h8:s4200:d64:lse");
+    test_repeated("fwd:f16:b1:h16:s4200:d64:lse");
     test_repeated("fwd:bf16:b1:hq4:hkv2:sq500:sk700:d256:lse");
     test_two_streams("fwd:f16:b1:h16:s1000:d128:causal:lse",
                      "fwd:f16:b2:hq8:hkv2:sq300:sk777:d64:lse");

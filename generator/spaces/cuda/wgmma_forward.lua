@@ -100,27 +100,37 @@ return family {
   -- What was fastest on an H200 (tests/peers/performance.md). Few jobs: one consumer a block, two
   -- blocks a multiprocessor; three where rows are short and narrow, so that one's beginning and end
   -- are hidden by the others. Long rows: three consumers, since more rows share what is read of K
-  -- and V; their tiles of keys are small where O is wide. Short masked rows: the heads at work fit
-  -- the cache, else every tile of queries reads K and V from memory.
+  -- and V, unless the last of their larger tiles leave too many multiprocessors without work. Short
+  -- masked rows: the heads at work fit the cache, else every tile of queries reads K and V from
+  -- memory.
   defaults = function(p, dev)
     local d = math.max(p.head_dim, p.head_dim_v)
     local masked, narrow = p.mask ~= "none", d <= 64
-    local jobs = p.batch * p.heads_q * ceil_div(p.seq_q, 128)
-    local few, long = jobs <= dev.sms, p.seq_q >= (masked and 8192 or 4096)
+    local function jobs(rows) return p.batch * p.heads_q * ceil_div(p.seq_q, rows) end
+    local function time(rows) return rows * ceil_div(jobs(rows), dev.sms) end
+    local few, many = jobs(128) <= dev.sms, jobs(128) > 4 * dev.sms
+    local three = narrow or p.seq_q >= (masked and 8192 or 4096)
+    if masked then
+      three = three and many
+    else
+      three = three and time(192) < (narrow and 1.14 or 1.04) * time(128)
+    end
     local c = {
-      CONSUMERS = 2, BLOCKS_PER_SM = 1, BLOCK_N = d > 128 and 64 or 128, STAGES = 2, Q_BUFFERS = 1,
+      CONSUMERS = 2, BLOCKS_PER_SM = 1, BLOCK_N = 128, STAGES = 2, Q_BUFFERS = 1,
       Q_REGISTERS = d <= 128, PINGPONG = true, LAZY = 8, INTEGER_MAX = true,
       SCHEDULE = "static", ORDER = "row", SECTION = 0,
     }
     if masked then
-      c.SCHEDULE, c.ORDER = jobs > 4 * dev.sms and "atomic" or "static", "longest_first"
-      c.SECTION = long and 0 or p.seq_q > 2048 and 32 or 8
+      c.SCHEDULE, c.ORDER = many and "atomic" or "static", "longest_first"
+      c.SECTION = p.seq_q >= 8192 and 0 or p.seq_q > 2048 and 32 or 8
     end
-    if d <= 128 and (few or (narrow and p.seq_q <= 1024)) then
+    if d > 128 then
+      c.BLOCK_N = d <= 192 and 96 or 64
+    elseif few or (narrow and p.seq_q <= 1024) then
       c.CONSUMERS, c.BLOCKS_PER_SM, c.BLOCK_N, c.PINGPONG = 1, few and 2 or 3, 64, false
-    elseif narrow or (d <= 128 and long) then
+    elseif three then
       c.CONSUMERS, c.Q_REGISTERS, c.PINGPONG = 3, false, not narrow
-      if not narrow then c.BLOCK_N = 80 end
+      c.BLOCK_N = narrow and 128 or d <= 96 and 112 or d <= 112 and 96 or 80
     end
     return c
   end,
