@@ -15,6 +15,11 @@ for space in "$ATTN_SOURCE"/generator/spaces/cpu/*.lua; do
     sed 's/accepts = function(.*)/& if true then return false, "not here" end/' "$space" >"planted/spaces/cpu/${space##*/}"
 done
 
+# And a family whose compiler is not here, which must not keep a problem from being done.
+cp planted/templates/cpu/toy_forward.c planted/templates/cpu/absent.c
+sed 's/toy_forward/absent/g; s/flags =/compiler = "absent-cc", &/' planted/spaces/cpu/toy_forward.lua \
+    >planted/spaces/cpu/absent.lua
+
 a=fwd:f32:b1:h1:s16:d16 b=fwd:f32:b1:h1:s24:d16 c=fwd:f32:b1:h1:s32:d16 d=fwd:f32:b1:h1:s40:d16
 run() { # run WORD...: sets took, milliseconds
     begun=$(date +%s%N)
@@ -41,7 +46,7 @@ run $a $b --device fake --budget 6s
 # What one device does not need is not the next one's: that would be a larger budget.
 printf '[cpu]\n%s\n[fake]\n%s\n' $a $d >both.txt
 run @both.txt --device all --budget 8s
-[ "$(count cpu complete),$(count fake stopped)" = 1,1 ] || fail "two devices: $(cat out err)"
+[ "$(count cpu stopped),$(count fake stopped)" = 1,1 ] || fail "two devices: $(cat out err)"
 run @both.txt --device all --budget 8s
 [ "$(count cpu resumed),$(count fake resumed)" = 1,1 ] || fail "two devices again: $(cat out err)"
 [ $took -le 5000 ] || fail "two devices, with nothing left to do: $took ms"
