@@ -22,7 +22,7 @@ static const attn_column columns[] = {
     {"winner", ATTN_TEXT},
     {"config", ATTN_TEXT},
     {"reason", ATTN_TEXT},      /* why there is no winner */
-    {"provisional", ATTN_TEXT}, /* "yes": the run ended before final rounds */
+    {"provisional", ATTN_TEXT}, /* "yes": not measured beside its default in final rounds */
 };
 
 static const char *search_word(const attn_tune_summary *s, const attn_tune_options *options) {

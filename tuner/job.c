@@ -216,6 +216,9 @@ static attn_status explain(attn_job *job, attn_error *err) {
     for (size_t i = 0; i <= ATTN_OUTCOME_LOST; i++)
         if (s->outcome[i] > 0 && s->outcome[ATTN_OUTCOME_OK] == 0)
             attn_str_append_f(&text, " %zu %s", s->outcome[i], attn_outcome_name((attn_outcome)i));
+    if (job->cut_off > 0)
+        attn_str_append_f(&text, "; %zu that the end of another run cut off will be tried again",
+                          job->cut_off);
     s->status = ATTN_ERR_NO_KERNEL;
     s->reason = attn_str_take(&text);
     return s->reason ? ATTN_OK : attn_fail_nomem(err);

@@ -74,7 +74,7 @@ typedef struct attn_stored {
     size_t point; /* ATTN_SEARCH_END: the present search has none such */
     bool rival;   /* of another family than the only one that this run is about */
     double ns;    /* of its final rounds, or of its race */
-    double band;  /* 1: there were no final rounds */
+    double band;  /* 1: there were no final rounds, or its default was not among them */
     double default_ns;
 } attn_stored;
 
@@ -85,6 +85,7 @@ typedef struct attn_points {
     size_t count, next, capacity;
 } attn_points;
 
+enum { ATTN_CUT_OFF = 255 }; /* the end of an earlier run cut it off, once: it is tried again */
 enum { ATTN_BATCH = 4, ATTN_FINALISTS = 5, ATTN_ROUNDS = 11, ATTN_REPEATS = 10 };
 
 typedef struct attn_job {
@@ -100,6 +101,7 @@ typedef struct attn_job {
     attn_search *search;
     attn_points first; /* to begin with: defaults, earlier winners */
     attn_points late;  /* put off: another session is at them, or one died over them */
+    size_t late_due;   /* of these, those whose time has come although the search goes on */
     attn_hash *lost;   /* variants that a session died over */
     size_t lost_count;
     attn_toolchain *toolchains;
@@ -134,8 +136,9 @@ typedef struct attn_job {
     int32_t rounds;
 
     attn_stored stored;
-    uint8_t
-        *before; /* [points] 1 + the outcome that an earlier run has left; 0: none; may be NULL */
+    uint8_t *before; /* [points] 1 + the outcome that an earlier run has left; 0: none;
+                      * ATTN_CUT_OFF; may be NULL */
+    size_t cut_off;  /* points that are ATTN_CUT_OFF */
 
     int64_t begin_ns, search_end_ns, end_ns; /* INT64_MAX: no limit */
     int64_t next_progress_ns;

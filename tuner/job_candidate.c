@@ -267,7 +267,9 @@ static attn_status remember(attn_job *job, const attn_candidate *c, attn_error *
 static void count(attn_job *job, const attn_candidate *c) {
     attn_tune_summary *s = job->summary;
     uint8_t *before = job->before ? &job->before[c->point] : NULL;
-    if (before && *before) {
+    if (before && *before == ATTN_CUT_OFF) {
+        job->cut_off--;
+    } else if (before && *before) {
         s->tried--;
         s->outcome[*before - 1]--;
     }

@@ -6,6 +6,8 @@
 #include "job.h"
 #include "stop.h"
 
+static const double LATE = 0.75; /* of the search's time: then those put off have their turn */
+
 static double spent(const attn_job *job) {
     if (job->search_end_ns == INT64_MAX)
         return 0;
@@ -13,16 +15,20 @@ static double spent(const attn_job *job) {
     return all > 0 ? (double)(attn_now_ns() - job->begin_ns) / all : 1;
 }
 
-/* The next point: first those to begin with, then the search's, last those put off. */
+/* The next point: first those to begin with, then the search's, last those put off: when the search
+ * has no more or, once each, when the rest of the time is for them. */
 static size_t next_point(attn_job *job, bool *was_late) {
     *was_late = false;
+    if (job->late_due == 0 && spent(job) >= LATE)
+        job->late_due = job->late.count;
     while (job->first.next < job->first.count) {
         size_t point = job->first.at[job->first.next++];
         if (attn_search_mark(job->search, point))
             return point;
     }
-    size_t point =
-        job->options->config ? ATTN_SEARCH_END : attn_search_ask(job->search, spent(job));
+    size_t point = job->options->config || job->late.next < job->late_due
+                       ? ATTN_SEARCH_END
+                       : attn_search_ask(job->search, spent(job));
     if (point != ATTN_SEARCH_END)
         return point;
     *was_late = true;

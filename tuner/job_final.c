@@ -264,7 +264,8 @@ static size_t stand_in_default(const attn_job *job, size_t best) {
 }
 
 /* Without rounds (a signal came, or time ran out) the best race stands in, with a band that says
- * that nothing is known: such a decision is taken again by the next run. */
+ * that nothing is known, as after rounds without the default: such a decision is taken again by the
+ * next run. */
 static attn_status stand_in(attn_job *job, attn_error *err) {
     qsort(job->passed, job->passed_count, sizeof *job->passed, compare_passed);
     free(job->round_ns);
@@ -313,18 +314,29 @@ static attn_status summarise(attn_job *job, const struct ranked *winner, double 
     return ATTN_OK;
 }
 
-/* Has the stored winner been in rounds with ours? If not, times of different moments are all there
- * is, and it stays unless it is clearly slower, or has failed since. */
-static bool stored_stays(const attn_job *job, bool measured, double ns) {
+/* Has the stored winner been in rounds with ours, and ours with its default? If not, times of
+ * different moments are all there is, and it stays unless it is clearly slower, or has failed
+ * since. */
+static bool stored_stays(const attn_job *job, bool whole, double ns) {
     const attn_stored *stored = &job->stored;
     const attn_passed *passed = passed_of(job, stored->point);
-    return stored->family && (stored->rival || !measured) && stored->ns <= KEEP * ns &&
+    return stored->family && (stored->rival || !whole) && stored->ns <= KEEP * ns &&
            !(passed && passed->out);
 }
 
+/* Is the default of the point's family still to be heard of? Another run has it, or had it when it
+ * was killed, or there was no time. */
+static bool default_is_out(const attn_job *job, size_t point) {
+    size_t first = attn_job_default(job, point);
+    return first != ATTN_SEARCH_END && isnan(job->search->cost[first]);
+}
+
 /* What the table does not say of the decision. */
-static attn_status say_decision(attn_job *job, const struct ranked *ours, bool measured, bool stays,
+static attn_status say_decision(attn_job *job, const struct ranked *ours, bool whole, bool stays,
                                 attn_error *err) {
+    const char *lacks = default_is_out(job, ours->passed->point)
+                            ? "the default of its family has not been measured"
+                            : "the run ended before final rounds";
     const attn_stored *stored = &job->stored;
     char problem[ATTN_PROBLEM_TEXT];
     attn_str text = ATTN_STR_INIT;
@@ -338,12 +350,10 @@ static attn_status say_decision(attn_job *job, const struct ranked *ours, bool m
                           "the same rounds",
                           ours->name, ours->ns * 1e-6);
     else if (stays)
-        attn_str_append(&text, "this run ended before final rounds");
-    else if (!measured)
-        attn_str_append_f(&text,
-                          "%s: the winner is provisional: the run ended before final rounds; the "
-                          "same command goes on",
-                          problem);
+        attn_str_append_f(&text, "the best of this run is provisional: %s", lacks);
+    else if (!whole)
+        attn_str_append_f(&text, "%s: the winner is provisional: %s; the same command goes on",
+                          problem, lacks);
     if (text.size)
         attn_job_note(job, attn_str_text(&text));
     bool failed = text.failed;
@@ -353,7 +363,7 @@ static attn_status say_decision(attn_job *job, const struct ranked *ours, bool m
 
 attn_status attn_job_decide(attn_job *job, attn_error *err) {
     struct ranked ranked[ATTN_FINALISTS + ATTN_SEARCH_FAMILIES] = {0};
-    bool measured = job->rounds > 0, stays = true;
+    bool measured = job->rounds > 0, whole = false, stays = true;
     double default_ns = NAN;
     ATTN_TRY(attn_job_look_again(job, err));
     if (!measured)
@@ -363,10 +373,11 @@ attn_status attn_job_decide(attn_job *job, attn_error *err) {
     attn_status status = rank(job, ranked, err);
     if (status == ATTN_OK) {
         default_ns = default_time(job, ranked, measured);
-        stays = stored_stays(job, measured, ranked[0].ns);
-        status = say_decision(job, &ranked[0], measured, stays, err);
+        whole = measured && !default_is_out(job, ranked[0].passed->point);
+        stays = stored_stays(job, whole, ranked[0].ns);
+        status = say_decision(job, &ranked[0], whole, stays, err);
     }
-    for (size_t i = 0; !measured && i < job->finalist_count; i++)
+    for (size_t i = 0; !whole && i < job->finalist_count; i++)
         ranked[i].band = 1;
     if (status == ATTN_OK && job->options->db && !stays)
         status = record(job, ranked, job->finalist_count, default_ns, err);

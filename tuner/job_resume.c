@@ -110,22 +110,35 @@ static bool is_unbegun(const attn_db_row *row) {
     return row->result.outcome == ATTN_OUTCOME_LOST && row->begun == 0;
 }
 
-/* Of the candidates that a search would have now, each once (a lost trial is retried; an earlier
- * run may have searched more than the core). */
+/* A lost trial counts as tried only if it was lost twice: else it is tried again. */
+static void remember_outcome(attn_job *job, size_t point, attn_outcome outcome) {
+    uint8_t *before = &job->before[point];
+    if (outcome == ATTN_OUTCOME_LOST && *before == 0) {
+        *before = ATTN_CUT_OFF;
+        job->cut_off++;
+    } else if (*before == 0 || *before == ATTN_CUT_OFF) {
+        job->cut_off -= *before == ATTN_CUT_OFF;
+        *before = (uint8_t)(outcome + 1);
+        job->summary->tried++;
+        job->summary->outcome[outcome]++;
+    }
+}
+
+/* Of the candidates that a search would have now, each once: an earlier run may have searched more
+ * than the core. What was lost comes last, since it may have been tried again. */
 static attn_status remember_tried(attn_job *job, const attn_db_rows *rows, attn_error *err) {
     job->before = calloc(job->space.count + 1, sizeof *job->before);
     if (!job->before)
         return attn_fail_nomem(err);
-    for (size_t i = 0; i < rows->count; i++) {
-        const attn_db_row *row = &rows->row[i];
-        if (!is_ours(job, row) || !source_is_current(job, row) || is_unbegun(row))
+    for (size_t n = 0; n < 2 * rows->count; n++) {
+        const attn_db_row *row = &rows->row[n % rows->count];
+        bool lost = row->result.outcome == ATTN_OUTCOME_LOST;
+        if (lost != (n >= rows->count) || !is_ours(job, row) || !source_is_current(job, row) ||
+            is_unbegun(row))
             continue;
         size_t point = attn_job_point(job, row);
-        if (point == ATTN_SEARCH_END || job->before[point] || !is_of_now(job, row))
-            continue;
-        job->before[point] = (uint8_t)(row->result.outcome + 1);
-        job->summary->tried++;
-        job->summary->outcome[row->result.outcome]++;
+        if (point != ATTN_SEARCH_END && is_of_now(job, row))
+            remember_outcome(job, point, row->result.outcome);
     }
     return ATTN_OK;
 }
@@ -146,7 +159,7 @@ static attn_status was_completed(attn_job *job, bool *completed, attn_error *err
     *completed = true;
     for (size_t i = 0; *completed && i < job->space.count; i++) {
         bool makeable;
-        if (job->before[i])
+        if (job->before[i] && job->before[i] != ATTN_CUT_OFF)
             continue;
         ATTN_TRY(is_makeable(job, i, &makeable, err));
         *completed = !makeable && job->unbuildable == 0 && !job->faulty;
