@@ -9,7 +9,7 @@ build folder of the source tree, and where the system's loader looks.
 
 import math
 
-from ._library import Failure, check, context, library
+from ._library import Failure, check, context, library, workspace
 from ._types import CHOICE_ORIGINS, Choice, problem_of, tensors_of
 
 __all__ = ["sdpa", "choice", "version", "Failure"]
@@ -127,7 +127,10 @@ def _run(torch, problem, tensors, device, stream):
 
     lib, ctx, handle = library(), context(), _device(device)
     size = lib.attn_workspace_size(ctx, ctypes.byref(problem), handle)
-    space = torch.empty(size + 256, dtype=torch.uint8, device=device) if size else None
-    start = (space.data_ptr() + 255) // 256 * 256 if size else None
+    if device.type == "cpu":
+        start = workspace(size)
+    else:  # torch keeps freed memory, and knows which stream still uses it
+        space = torch.empty(size + 256, dtype=torch.uint8, device=device)
+        start = (space.data_ptr() + 255) // 256 * 256
     check(ctx, lib.attn_run(ctx, ctypes.byref(problem), handle, ctypes.byref(tensors), start, size,
                             stream))
