@@ -86,6 +86,7 @@ attn_status attn_measure(attn_context *ctx, const attn_runtime_device *device,
         return attn_fail(err, ATTN_ERR_NO_TOOL, "%s was not found; set attn_options.tool_path",
                          tool);
     return attn_fail(err, ATTN_ERR_NO_KERNEL,
-                     "`%s tune %s --device %s --db %s` found no winner; run it to see why", tool,
-                     text, device->name, ctx->user_path);
+                     "`%s tune %s --device %s --db %s --threads %s` found no winner; run it to see "
+                     "why",
+                     tool, text, device->name, ctx->user_path, threads);
 }

@@ -61,8 +61,8 @@ static const option options[] = {
     {"seed", "N", SEED, AT(seed), NULL, "of everything random (default 0)"},
     {"jobs", "N", COUNT, AT(jobs), NULL, "compilers at once (default: one a CPU)"},
     {"threads", "N", COUNT, AT(threads), NULL,
-     "CPU threads of a kernel\n"
-     "(default: what affinity, cgroup and OMP_NUM_THREADS allow)"},
+     "CPU threads of a kernel (default, and at most: what affinity,\n"
+     "cgroup and OMP_NUM_THREADS allow)"},
     {"mode", "cold|hot", CHOICE, AT(mode), &modes,
      "tensors come from memory (cold, the default) or from the cache"},
     {"family", "NAME", TEXT, AT(family), NULL, "only this family: `attntune space` lists them"},

@@ -103,7 +103,8 @@ int attn_cli_any_meant(const attn_cli *cli);
 /* cli->problem of a shape file of the generator: "shapes/quick.txt". */
 int attn_cli_shapes(attn_cli *cli, const char *name);
 
-/* cli->probed and cli->device, as --device and --threads say. */
+/* cli->probed and cli->device, as --device and --threads say. More threads than may be used are a
+ * misuse. */
 int attn_cli_devices(attn_cli *cli);
 
 /* The device that --arch describes, else the first of that backend (NULL: of any) that is here and

@@ -19,6 +19,18 @@ static int probe(attn_cli *cli) {
     return attn_failure(attn_probe(cli->args.threads, &cli->probed, &err), &err);
 }
 
+/* A backend opens its device with as many threads as may be used, and no more. */
+static int check_threads(const attn_cli *cli) {
+    for (size_t i = 0; i < cli->devices; i++) {
+        int64_t most = attn_device_prop(&cli->device[i], "threads");
+        if (most > 0 && cli->args.threads > most)
+            return attn_misuse("--threads %d is too many: affinity, cgroup and OMP_NUM_THREADS "
+                               "allow this process %d",
+                               cli->args.threads, (int)most);
+    }
+    return ATTN_EXIT_OK;
+}
+
 int attn_cli_devices(attn_cli *cli) {
     attn_error err = ATTN_ERROR_INIT;
     if (cli->device)
@@ -40,7 +52,7 @@ int attn_cli_devices(attn_cli *cli) {
         cli->device[i] = cli->probed.device[chosen[i]];
     cli->devices = chosen_count;
     free(chosen);
-    return attn_failure(status, &err);
+    return status == ATTN_OK ? check_threads(cli) : attn_failure(status, &err);
 }
 
 int attn_cli_target(attn_cli *cli, const char *backend, attn_device_info *info) {

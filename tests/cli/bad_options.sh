@@ -23,6 +23,9 @@ try attntune tune --seed 1.5
 try attntune tune --threads 0
 try attntune tune --threads 2.0
 try attntune tune --threads 9999999999
+for verb in "tune --dry-run" devices bench verify; do
+    OMP_NUM_THREADS=1 try attntune $verb $([ "$verb" = devices ] || echo fwd:f32:b1:h1:s64:d64) --device cpu --threads 99
+done
 try attntune bench fwd:f32:b1:h1:s64:d64 --rounds 1001
 try attntune tune --jobs many
 try attntune tune --mode warm
