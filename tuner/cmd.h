@@ -129,6 +129,12 @@ int attn_cli_db(attn_cli *cli, attn_db_mode mode, bool *absent);
 /* cli->system, if there is one; one that cannot be used is said and left out. */
 int attn_cli_system(attn_cli *cli);
 
+/* Can no file have this name, for what it is made of? errno says why. */
+bool attn_leads_nowhere(const char *name);
+
+/* A misuse: the file that was named is not there. */
+int attn_no_file(const char *name);
+
 /* Appends the file (or standard input, "-") to text; one that is not there is a misuse. */
 int attn_cli_read(const char *name, attn_str *text);
 

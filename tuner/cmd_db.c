@@ -76,7 +76,7 @@ static int db_export(attn_cli *cli) {
 static int db_merge(attn_cli *cli) {
     for (size_t i = 0; i < cli->args.words; i++)
         if (access(cli->args.word[i], F_OK) != 0)
-            return attn_misuse("there is no file %s", cli->args.word[i]);
+            return attn_no_file(cli->args.word[i]);
     ATTN_STEP(attn_cli_db(cli, ATTN_DB_WRITE, NULL));
     for (size_t i = 0; i < cli->args.words; i++) {
         attn_error err = ATTN_ERROR_INIT;

@@ -264,13 +264,27 @@ static attn_status read_stdin(attn_str *text, attn_error *err) {
     return text->failed ? attn_fail_nomem(err) : ATTN_OK;
 }
 
+bool attn_leads_nowhere(const char *name) {
+    struct stat st;
+    return stat(name, &st) != 0 && (errno == ENAMETOOLONG || errno == ENOTDIR || errno == ELOOP);
+}
+
+int attn_no_file(const char *name) {
+    enum { SHOWN = 200 };
+    bool nowhere = attn_leads_nowhere(name); /* and errno says why */
+    const char *why = nowhere ? strerror(errno) : "";
+    return attn_misuse("there is no file %.*s%s%s%s", SHOWN, name,
+                       strlen(name) > SHOWN ? "..." : "", nowhere ? ": " : "", why);
+}
+
 int attn_cli_read(const char *name, attn_str *text) {
     attn_error err = ATTN_ERROR_INIT;
+    if (strcmp(name, "-") != 0 && is_folder(name))
+        return attn_misuse("%s is a folder, not a file", name);
     attn_status status =
         strcmp(name, "-") == 0 ? read_stdin(text, &err) : attn_str_read_file(text, name, &err);
-    if (status == ATTN_ERR_NOT_FOUND)
-        return attn_misuse("there is no file %s", name);
-    return attn_failure(status, &err);
+    bool absent = status == ATTN_ERR_NOT_FOUND || (status != ATTN_OK && attn_leads_nowhere(name));
+    return absent ? attn_no_file(name) : attn_failure(status, &err);
 }
 
 static int add_file(attn_cli *cli, const char *file) {

@@ -88,7 +88,7 @@ static int say_absent(const attn_cli *cli, const char *path, bool *absent) {
         return ATTN_EXIT_FOUND;
     }
     if (cli->args.db)
-        return attn_misuse("there is no file %s", cli->args.db);
+        return attn_no_file(cli->args.db);
     if (named && *named)
         return attn_misuse("there is no file %s, which ATTNTUNE_DB names: `attntune tune` makes it",
                            named);
@@ -107,8 +107,10 @@ int attn_cli_db(attn_cli *cli, attn_db_mode mode, bool *absent) {
     if (status != ATTN_OK)
         return attn_failure(status, &err);
     status = attn_db_open(path, mode, &cli->db, &err);
-    int code =
-        status == ATTN_ERR_NOT_FOUND ? say_absent(cli, path, absent) : attn_failure(status, &err);
+    bool nowhere = status != ATTN_OK && cli->args.db && attn_leads_nowhere(cli->args.db);
+    int code = nowhere                        ? attn_no_file(cli->args.db)
+               : status == ATTN_ERR_NOT_FOUND ? say_absent(cli, path, absent)
+                                              : attn_failure(status, &err);
     free(path);
     return code;
 }
@@ -122,9 +124,8 @@ int attn_cli_system(attn_cli *cli) {
     bool there = path && access(path, F_OK) == 0;
     free(path);
     if (cli->args.system_db)
-        return status == ATTN_ERR_NOT_FOUND && !there
-                   ? attn_misuse("there is no file %s", cli->args.system_db)
-                   : attn_failure(status, &err);
+        return status != ATTN_OK && !there ? attn_no_file(cli->args.system_db)
+                                           : attn_failure(status, &err);
     if (status != ATTN_OK && status != ATTN_ERR_NOT_FOUND)
         attn_say("going on without the shipped results: %s", err.line);
     return ATTN_EXIT_OK;

@@ -9,6 +9,18 @@ try attntune db best fwd:f32:b1:h1:s64:d64:d64
 try attntune space simd_forward fwd:f32
 try attntune show simd_forward fwd:f32:b1
 try attntune tune @none.txt
+touch plain
+ln -s loop loop
+long=$(printf '%0300d' 0)
+for verb in "tune --dry-run" verify bench "db best" "db bundle -o none"; do
+    try attntune $verb @plain/x
+    try attntune $verb @$long
+done
+try attntune tune @loop
+try attntune tune @.
+try attntune db import $long
+try attntune db best --db $long
+try attntune db best --system-db plain/x
 try attntune tune @
 printf '# only a comment\n\n' >empty.txt
 try attntune tune @empty.txt
