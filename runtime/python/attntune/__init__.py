@@ -7,10 +7,11 @@ Pure ctypes over libattntune.so, which is looked for in $ATTNTUNE_LIB, beside th
 build folder of the source tree, and where the system's loader looks.
 """
 
+import ctypes
 import math
 
 from ._library import Failure, check, context, library, workspace
-from ._types import CHOICE_ORIGINS, Choice, problem_of, tensors_of
+from ._types import CHOICE_ORIGINS, Choice, Device, problem_of, tensors_of
 
 __all__ = ["sdpa", "choice", "version", "Failure"]
 
@@ -39,11 +40,9 @@ def sdpa(q, k, v, attn_mask=None, dropout_p=0.0, is_causal=False, scale=None, en
     squeeze = q.dim() == 3
     if squeeze:
         q, k, v = q.unsqueeze(0), k.unsqueeze(0), v.unsqueeze(0)
-    problem = problem_of(torch, q, k, v, _mask_of(q, k, is_causal, causal, window), enable_gqa,
-                         return_lse)
-    o = _empty_output(torch, q, v)
-    lse = torch.empty(q.shape[:3], dtype=torch.float32, device=q.device) if return_lse else None
-    tensors = tensors_of(problem, q, k, v, o, lse, math.nan if scale is None else float(scale))
+    problem, o, lse, tensors = _call(torch, q, k, v, (is_causal, causal, window and tuple(window)),
+                                     enable_gqa, return_lse)
+    tensors.scale = math.nan if scale is None else float(scale)
     if q.is_cuda:
         with torch.cuda.device(q.device):
             _run(torch, problem, tensors, q.device, torch.cuda.current_stream().cuda_stream)
@@ -57,8 +56,6 @@ def sdpa(q, k, v, attn_mask=None, dropout_p=0.0, is_causal=False, scale=None, en
 def choice(q, k, v, is_causal=False, enable_gqa=False, *, causal=None, window=None,
            return_lse=False):
     """What sdpa would run for these tensors: a dict of family, configuration, origin, ..."""
-    import ctypes
-
     import torch
 
     problem = problem_of(torch, q, k, v, _mask_of(q, k, is_causal, causal, window), enable_gqa,
@@ -107,6 +104,29 @@ def _mask_of(q, k, is_causal, causal, window):
     return ("causal" if causal else "none"), 0, 0
 
 
+_known = {}  # what calls with tensors of one kind have in common: (problem, tensors)
+_KNOWN_MAX = 1000
+
+
+def _call(torch, q, k, v, mask, enable_gqa, return_lse):
+    """(problem, o, lse, tensors); checked and worked out once for each kind of tensors."""
+    kind = (mask, enable_gqa, return_lse, (q.data_ptr() | k.data_ptr() | v.data_ptr()) % 16,
+            *((t.dtype, t.device, t.shape, t.stride()) for t in (q, k, v)))
+    known = _known.get(kind)
+    problem = known[0] if known else problem_of(torch, q, k, v, _mask_of(q, k, *mask), enable_gqa,
+                                                return_lse)
+    o = _empty_output(torch, q, v)
+    lse = torch.empty(q.shape[:3], dtype=torch.float32, device=q.device) if return_lse else None
+    if not known:
+        if len(_known) == _KNOWN_MAX:
+            _known.clear()
+        known = _known[kind] = problem, tensors_of(problem, q, k, v, o)
+    tensors = type(known[1]).from_buffer_copy(known[1])
+    tensors.q, tensors.k, tensors.v, tensors.o = (t.data_ptr() for t in (q, k, v, o))
+    tensors.lse = lse.data_ptr() if return_lse else None
+    return problem, o, lse, tensors
+
+
 def _empty_output(torch, q, v):
     """O with q's order of heads and rows in memory."""
     batch, heads, rows, _ = q.shape
@@ -117,14 +137,10 @@ def _empty_output(torch, q, v):
 
 
 def _device(device):
-    from ._types import Device
-
     return Device(1, device.index or 0) if device.type == "cuda" else Device(0, 0)
 
 
 def _run(torch, problem, tensors, device, stream):
-    import ctypes
-
     lib, ctx, handle = library(), context(), _device(device)
     size = lib.attn_workspace_size(ctx, ctypes.byref(problem), handle)
     if device.type == "cpu":

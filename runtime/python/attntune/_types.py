@@ -79,12 +79,11 @@ def problem_of(torch, q, k, v, mask, enable_gqa, lse):
                    alignment=_alignment((q, k, v)))
 
 
-def tensors_of(problem, q, k, v, o, lse, scale):
+def tensors_of(problem, q, k, v, o):
+    """The tensors without addresses and scale; an O that is not aligned makes the problem so."""
     if _alignment((o,)):
         problem.alignment = 1
-    tensors = Tensors(size=ctypes.sizeof(Tensors), scale=scale)
+    tensors = Tensors(size=ctypes.sizeof(Tensors))
     for name, tensor in (("q", q), ("k", k), ("v", v), ("o", o)):
-        setattr(tensors, name, tensor.data_ptr())
         setattr(tensors, name + "_stride", (c_int64 * 3)(*tensor.stride()[:3]))
-    tensors.lse = lse.data_ptr() if lse is not None else None
     return tensors
