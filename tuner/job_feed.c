@@ -6,7 +6,7 @@
 #include "job.h"
 #include "stop.h"
 
-static const double LATE = 0.75; /* of the search's time: then those put off have their turn */
+static const double LATE = 0.5; /* of the search's time: then those put off have their turn */
 
 static double spent(const attn_job *job) {
     if (job->search_end_ns == INT64_MAX)

@@ -191,38 +191,6 @@ static void check_run(void) {
     check_case[0] = '\0';
 }
 
-/* A problem that a run could not give its whole share is done all the same for a run with the same
- * budget; a larger share is something to do. */
-static void check_shares(void) {
-    static const struct {
-        const char *name;
-        double budget_s, share_s;
-        bool resumed;
-    } runs[] = {{"less than its share", 1, 2, false},
-                {"the same again", 2, 2, true},
-                {"a smaller share", 1, 1, true},
-                {"a larger share", 1, 2.5, false}};
-    attn_db *db = open_db();
-    attn_tune_result result;
-    attn_error err = ATTN_ERROR_INIT;
-    seen s = {0};
-    attn_tune_options options = options_for(db, &s);
-    options.family = NULL; /* a run of one takes no account of time */
-    options.search = "random";
-    options.whole = true;
-    for (size_t i = 0; i < sizeof runs / sizeof runs[0]; i++) {
-        CHECK_CASE("%s", runs[i].name);
-        options.budget_s = runs[i].budget_s;
-        options.share_s = runs[i].share_s;
-        CHECK_OK(attn_tune_run(&options, &result, &err), err.line);
-        CHECK(result.summary[0].family != NULL && !result.summary[0].complete);
-        CHECK_EQ_INT(result.summary[0].resumed, runs[i].resumed);
-        attn_tune_result_free(&result);
-    }
-    attn_db_close(db);
-    check_case[0] = '\0';
-}
-
 /* A second problem of the class begins with the winner of the first. */
 static void check_seeds(void) {
     attn_db *db = open_db();
@@ -383,7 +351,6 @@ int main(int argc, char **argv) {
         CHECK_OK(attn_probe(0, &the.probed, &err), err.line)) {
         check_probe();
         check_run();
-        check_shares();
         check_seeds();
         check_verify_only();
         check_refusals();

@@ -1,19 +1,38 @@
-/* test_tune_other.c: a run of the tuner beside another one of the same file, which holds a trial
- * and is killed, or decides first. The workers are this program. */
+/* test_tune_again.c: what a run of the tuner makes of others of the same file: of those before it,
+ * of one that holds a trial and is killed, of one that decides first. The workers are this program.
+ */
 #include <signal.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "backend.h"
 #include "check.h"
+#include "overlay.h"
 #include "probe.h"
 #include "stop.h"
 #include "tune.h"
 
+/* A family with far more variants than any run here comes to. */
+static const char SPACE[] =
+    "local function range(n)\n"
+    "  local values = {}\n"
+    "  for i = 1, n do values[i] = i end\n"
+    "  return values\n"
+    "end\n"
+    "return family { name = \"wide\", op = \"forward\", backend = \"fake\",\n"
+    "  template = \"fake/wide.c\", doc = \"For tests.\",\n"
+    "  accepts = function() return true end,\n"
+    "  params = { { \"A\", range(64), \"first\" }, { \"B\", range(64), \"second\" } },\n"
+    "  core = { A = range(32) },\n"
+    "  launch = function() return { { grid = \"tiles\", rows = 16 } } end,\n"
+    "  defaults = function() return { A = 1, B = 1 } end }\n";
+static const char TEMPLATE[] = "#include \"attn_abi.h\"\n"
+                               "// FAKE cost_ns=$(2000 + 10 * A + B) noise=0.002\n"
+                               "int $(KERNEL)(const attn_forward_args *a, int task, int worker);\n";
+
 /* What all tests share, made by main. */
 static struct {
-    char folder[64], db_path[96], toy[256];
+    char folder[64], db_path[96];
     attn_probed probed;
     const attn_device_info *device;
     attn_gen *gen;
@@ -27,7 +46,7 @@ static attn_tune_options options_for(attn_db *db) {
                                .problem_count = 1,
                                .devices = the.device,
                                .device_count = 1,
-                               .budget_s = 3, /* far too little for all variants */
+                               .budget_s = 3,
                                .search = "random",
                                .stop_fd = -1};
 }
@@ -43,7 +62,7 @@ static attn_db *open_db(void) {
 
 /* Claims the trial of a configuration; what it does not say is the default's. */
 static attn_status claim(attn_db *db, const char *config, attn_trial_id *id, attn_error *err) {
-    static const char family[] = "fake/toy_cost";
+    static const char family[] = "fake/wide";
     const attn_backend *backend = attn_backend_find("fake");
     attn_str toolchain = ATTN_STR_INIT, target = ATTN_STR_INIT;
     attn_variant variant = {0};
@@ -101,7 +120,7 @@ static pid_t hold_default(void) {
     return pid;
 }
 
-static const char DECIDED[] = "TILE=64 STAGES=4 UNROLL=4 PACK=1"; /* none of the core */
+static const char DECIDED[] = "A=64 B=64"; /* none of the core */
 
 /* Measures one variant, decides for it, and stops the run that is under way. */
 static void decide_first(void *user, const attn_tune_trial *trial) {
@@ -127,6 +146,35 @@ static void decide_first(void *user, const attn_tune_trial *trial) {
 
 /*-*** Runs ******************************************************/
 
+/* A problem that a run could not give its whole share is done all the same for a run with the same
+ * budget; a larger share is something to do. */
+static void check_shares(void) {
+    static const struct {
+        const char *name;
+        double budget_s, share_s;
+        bool resumed;
+    } runs[] = {{"less than its share", 2, 4, false},
+                {"the same again", 4, 4, true},
+                {"a smaller share", 2, 2, true},
+                {"a larger share", 2, 5, false}};
+    attn_db *db = open_db();
+    attn_tune_result result;
+    attn_error err = ATTN_ERROR_INIT;
+    attn_tune_options options = options_for(db);
+    for (size_t i = 0; i < sizeof runs / sizeof runs[0]; i++) {
+        CHECK_CASE("%s", runs[i].name);
+        options.budget_s = runs[i].budget_s;
+        options.share_s = runs[i].share_s;
+        CHECK_OK(attn_tune_run(&options, &result, &err), err.line);
+        CHECK(result.summary[0].family != NULL && !result.summary[0].complete);
+        CHECK_EQ_INT(result.summary[0].resumed, runs[i].resumed);
+        attn_tune_result_free(&result);
+    }
+    attn_db_close(db);
+    unlink(the.db_path);
+    check_case[0] = '\0';
+}
+
 /* Rounds without the default decide nothing for good: the winner is provisional, and the next run
  * measures the default too. */
 static void check_default_elsewhere(void) {
@@ -147,12 +195,14 @@ static void check_default_elsewhere(void) {
     CHECK_EQ_INT(waitpid(other, NULL, 0), other);
 
     CHECK_CASE("it was killed");
+    options.budget_s = 6;
     CHECK_OK(attn_tune_run(&options, &result, &err), err.line);
     s = &result.summary[0];
     CHECK(s->family != NULL && !s->complete && !s->resumed && s->default_ns > 0 && s->band < 1);
     attn_tune_result_free(&result);
 
     CHECK_CASE("nothing is left to do");
+    options.budget_s = 3;
     CHECK_OK(attn_tune_run(&options, &result, &err), err.line);
     CHECK(result.summary[0].resumed);
     attn_tune_result_free(&result);
@@ -197,26 +247,23 @@ int main(int argc, char **argv) {
     attn_error err = ATTN_ERROR_INIT;
     char error[256];
     size_t chosen[8], count = 0;
-    const char *source = getenv("ATTN_SOURCE");
     if (argc == 2 && strcmp(argv[1], ATTN_WORKER_FLAG) == 0)
         return attn_worker_main();
-    if (!source)
-        check_skip("ATTN_SOURCE does not say where tests/toy is");
-    strcpy(the.folder, "/tmp/attntune-test-XXXXXX");
-    if (!CHECK(mkdtemp(the.folder) != NULL))
-        return check_done();
+    overlay_make(the.folder);
+    overlay_write(the.folder, "spaces/fake/wide.lua", SPACE);
+    overlay_write(the.folder, "templates/fake/wide.c", TEMPLATE);
     snprintf(the.db_path, sizeof the.db_path, "%s/tune.db", the.folder);
-    snprintf(the.toy, sizeof the.toy, "%.200s/tests/toy", source);
     CHECK_OK(attn_problem_parse("fwd:f32:b1:h1:s64:d64", &the.problem, error, sizeof error), error);
-    if (CHECK_OK(attn_gen_open(the.toy, &the.gen, &err), err.line) &&
+    if (CHECK_OK(attn_gen_open(the.folder, &the.gen, &err), err.line) &&
         CHECK_OK(attn_probe(0, &the.probed, &err), err.line) &&
         CHECK_OK(attn_probe_choose(&the.probed, "fake", chosen, &count, &err), err.line)) {
         the.device = &the.probed.device[chosen[0]];
+        check_shares();
         check_default_elsewhere();
         check_decided_meanwhile();
     }
     attn_probed_free(&the.probed);
     attn_gen_close(the.gen);
-    rmdir(the.folder);
+    overlay_remove(the.folder);
     return check_done();
 }
