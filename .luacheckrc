@@ -9,7 +9,7 @@ local space = {
   read_globals = {
     "family", "assert", "error", "ipairs", "pairs", "select", "tonumber", "tostring", "type",
     "string", "table", "math", "ceil_div", "floor_div", "round_up", "is_pow2", "log2", "sizeof",
-    "is_half", "contains", "list",
+    "is_half", "vector_sets", "contains", "list",
   },
   ignore = { "212" }, -- accepts(p, dev) and its like need not use all they are given
 }

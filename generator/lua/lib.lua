@@ -115,6 +115,26 @@ function base.is_half(dtype)
   return dtype == "f16" or dtype == "bf16"
 end
 
+-- CPUs.
+
+-- The instruction sets of a CPU whose vectors a template may use, the widest first: `bits` of a
+-- vector, floats in it (`full`) and in one of half its width (`half`; 0: there is none),
+-- registers, and the flags that compilers want. The last is what every CPU of the kind has.
+function base.vector_sets(dev)
+  local list = {}
+  if dev.avx512f ~= 0 then
+    list[#list + 1] = { name = "avx512", bits = 512, full = 16, half = 8, registers = 32,
+      flags = { "-mavx512f", "-mavx512dq", "-mavx512vl", "-mfma" } }
+  end
+  if dev.avx2 ~= 0 and dev.fma ~= 0 then
+    list[#list + 1] = { name = "avx2", bits = 256, full = 8, half = 0, registers = 16,
+      flags = { "-mavx2", "-mfma" } }
+  end
+  list[#list + 1] = { name = "base", bits = 128, full = 4, half = 0,
+    registers = dev.neon ~= 0 and 32 or 16, flags = {} }
+  return list
+end
+
 -- Lists.
 
 function base.contains(list, value)

@@ -57,6 +57,19 @@ same("is_half", base.is_half("f32"), false)
 same("contains", base.contains({ 1, 2 }, 2), true)
 same("contains", base.contains({ 1, 2 }, 3), false)
 
+-- Vectors of CPUs: the widest first, and always the last.
+local function sets(dev)
+  local parts = {}
+  for _, set in ipairs(base.vector_sets(dev)) do
+    parts[#parts + 1] = ("%s %d/%d %d"):format(set.name, set.full, set.half, set.registers)
+  end
+  return table.concat(parts, ", ")
+end
+same("vector_sets", sets { avx512f = 1, avx2 = 1, fma = 1, neon = 0 },
+  "avx512 16/8 32, avx2 8/0 16, base 4/0 16")
+same("vector_sets", sets { avx512f = 0, avx2 = 1, fma = 0, neon = 0 }, "base 4/0 16")
+same("vector_sets", sets { avx512f = 0, avx2 = 0, fma = 0, neon = 1 }, "base 4/0 32")
+
 -- pairs goes by sorted keys.
 local order = {}
 for key, value in base.pairs { z = 1, a = 2, [2] = 3, [1] = 4, m = 5 } do

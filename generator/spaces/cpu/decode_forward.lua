@@ -1,18 +1,7 @@
 -- cpu/decode_forward: attention of few query rows, as fast as K and V can be read.
 
--- The widest instruction set of the device that the template knows: registers, lanes of one, and
--- lanes of half of one (0: no such thing).
-local function instruction_set(dev)
-  if dev.avx512f ~= 0 then
-    return { registers = 32, full = 16, half = 8,
-      flags = { "-mavx512f", "-mavx512bw", "-mavx512dq", "-mavx512vl", "-mfma", "-mf16c" } }
-  elseif dev.avx2 ~= 0 and dev.fma ~= 0 then
-    return { registers = 16, full = 8, half = 0, flags = { "-mavx2", "-mfma", "-mf16c" } }
-  elseif dev.neon ~= 0 then
-    return { registers = 32, full = 4, half = 0, flags = {} }
-  end
-  return { registers = 16, full = 4, half = 0, flags = {} }
-end
+-- What reading rows of 16-bit elements takes beyond the flags of an instruction set.
+local ROW_FLAGS = { avx512 = { "-mavx512bw", "-mf16c" }, avx2 = { "-mf16c" }, base = {} }
 
 -- Numbers of rows that meet the keys at once: the most, and what is left of it.
 local function row_tiles(rows)
@@ -77,8 +66,8 @@ return family {
   },
 
   derive = function(c, p, dev)
-    local set = instruction_set(dev)
-    c.REGISTERS, c.FLAGS = set.registers, set.flags
+    local set = vector_sets(dev)[1]
+    c.REGISTERS, c.FLAGS = set.registers, { set.flags, ROW_FLAGS[set.name] }
     c.HEAD_DIM, c.HEAD_DIM_V = p.head_dim, p.head_dim_v
     c.LSE = p.lse
     c.ELEM = p.dtype == "f32" and "float" or "uint16_t"
@@ -140,7 +129,9 @@ return family {
 
   options = function(c)
     local flags = { c.OPT, "-ffp-contract=fast", "-fno-math-errno", "-fno-trapping-math" }
-    for _, flag in ipairs(c.FLAGS) do flags[#flags + 1] = flag end
+    for _, list in ipairs(c.FLAGS) do
+      for _, flag in ipairs(list) do flags[#flags + 1] = flag end
+    end
     return { compiler = c.COMPILER, flags = flags }
   end,
 
@@ -150,7 +141,7 @@ return family {
     while pieces < 64 and pieces * heads < 128 and pieces * 256 <= p.seq_kv do
       pieces = 2 * pieces
     end
-    local many = instruction_set(dev).registers == 32
+    local many = vector_sets(dev)[1].registers == 32
     return {
       VECTOR = "full", ROWS = many and p.rows >= 8 and 8 or 4, TILE = many and 16 or 8,
       OUT = many and 16 or 8, BLOCK_K = 32, SPLITS = pieces, PREFETCH = "l1", KEYS = "apart",

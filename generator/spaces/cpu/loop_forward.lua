@@ -15,25 +15,10 @@
 -- are dealt by the pool that all families run on; but MATH=simd is -fopenmp-simd, which makes
 -- vectors of the loops that say so and nothing else.
 
--- The instruction sets of the device that GCC and clang are told of, the widest first, with the
--- bits of their vectors.
-local function instruction_sets(dev)
-  local list = {}
-  if dev.avx512f ~= 0 then
-    list[#list + 1] = { name = "avx512", bits = 512,
-      flags = { "-mavx512f", "-mavx512dq", "-mavx512vl", "-mfma" } }
-  end
-  if dev.avx2 ~= 0 and dev.fma ~= 0 then
-    list[#list + 1] = { name = "avx2", bits = 256, flags = { "-mavx2", "-mfma" } }
-  end
-  list[#list + 1] = { name = "base", bits = 128, flags = {} }
-  return list
-end
-
 -- The one that a value of MARCH names; nil where the device has none of that name, or has it as
 -- its widest.
 local function instruction_set(march, dev)
-  local sets = instruction_sets(dev)
+  local sets = vector_sets(dev)
   if march == "widest" then return sets[1] end
   for i = 2, #sets do
     if sets[i].name == march then return sets[i] end

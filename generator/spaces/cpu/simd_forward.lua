@@ -1,19 +1,5 @@
 -- cpu/simd_forward: attention in f32 with query rows in the lanes of SIMD registers.
 
--- The widest instruction set of the device that the template knows: registers, lanes of one, and
--- lanes of half of one (0: no such thing).
-local function instruction_set(dev)
-  if dev.avx512f ~= 0 then
-    return { name = "avx512", registers = 32, full = 16, half = 8,
-      flags = { "-mavx512f", "-mavx512dq", "-mavx512vl", "-mfma" } }
-  elseif dev.avx2 ~= 0 and dev.fma ~= 0 then
-    return { name = "avx2", registers = 16, full = 8, half = 0, flags = { "-mavx2", "-mfma" } }
-  elseif dev.neon ~= 0 then
-    return { name = "neon", registers = 32, full = 4, half = 0, flags = {} }
-  end
-  return { name = "generic", registers = 16, full = 4, half = 0, flags = {} }
-end
-
 -- The vectors of each step in which a block's keys are gone through: see the template's find_edges.
 local function steps(mask, vectors)
   local list = {}
@@ -71,7 +57,7 @@ return family {
   },
 
   derive = function(c, p, dev)
-    local set = instruction_set(dev)
+    local set = vector_sets(dev)[1]
     c.SET, c.REGISTERS, c.FLAGS = set.name, set.registers, set.flags
     c.DTYPE, c.ELEMENT = p.dtype, p.dtype == "f32" and "float" or "uint16_t"
     c.HEAD_DIM, c.HEAD_DIM_V = p.head_dim, p.head_dim_v
@@ -137,7 +123,7 @@ return family {
   end,
 
   defaults = function(p, dev)
-    local set = instruction_set(dev)
+    local set = vector_sets(dev)[1]
     local many = set.registers == 32
     local vectors = many and 4 or 3
     return {
