@@ -61,6 +61,7 @@ static const struct row {
     {1, 1, 1, 20, 210, 110, 0, ATTN_INPUT_HUGE, AS_LAID, ATTN_BHSD, -1e30F},
     {1, 1, 1, 20, 210, 5, 0, ATTN_INPUT_HUGE, AS_LAID, ATTN_BHSD, 1e30F},
     {1, 1, 1, 20, 210, -1, 0, ATTN_INPUT_HUGE, AS_LAID, ATTN_BHSD, -2.5e5F},
+    {1, 1, 1, 20, 210, -1, 0, ATTN_INPUT_HUGE, AS_LAID, ATTN_BHSD, 2.5e5F},
     {1, 1, 1, 20, 70, 60, 0, ATTN_INPUT_DENORMAL, AS_LAID, ATTN_BHSD, NAN},
     /* NaNs stay in their row, or their head. */
     {2, 4, 2, 37, 70, 20, 0, ATTN_INPUT_NAN_QUERY, AS_LAID, ATTN_BHSD, NAN},

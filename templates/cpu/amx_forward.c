@@ -12,6 +12,13 @@
 #define ATTN_EXP2_DEGREE $(EXP_DEGREE)
 #include "attn_cpu.h"
 #include "attn_cpu_amx.h"
+#include "attn_cpu_element.h"
+#include "attn_cpu_task.h"
+
+#define ATTN_ELEMENT uint16_t
+#define ATTN_WIDEN attn_widen_bf16
+#define ATTN_NARROW attn_narrow_bf16
+#include "attn_cpu_careful.h"
 
 enum {
     D = $(HEAD_DIM),          /* columns of Q and K */
@@ -38,13 +45,6 @@ enum {
 
 typedef attn_vf vf;
 typedef attn_vi vi;
-
-struct task {
-    const attn_forward_args *a;
-    int64_t batch, head, kv_head; /* head: the first of a packed task's heads */
-    int64_t row, rows;            /* first row of the task; rows of the head, or packed heads */
-    float scale;                  /* of scores, times log2(e); above 0, since Q has the sign */
-};
 
 struct group {
     _Alignas(64) uint16_t q[TILES][ROWS][32]; /* bf16, zeros where there is no row or column */
@@ -87,23 +87,15 @@ ATTN_INLINE int32_t max(int32_t a, int32_t b) {
     return a > b ? a : b;
 }
 
-/* A scale of 0 becomes one that is next to nothing, so that -inf times it stays -inf. */
-static struct task task_of(const attn_forward_args *a, int task) {
-    const int32_t share = PACK_GQA ? a->group : 1;
-    const int32_t heads = a->heads_q / share, index = task / a->tiles;
-    const int32_t head = index % heads * share;
+/* Of scores, times log2(e); above 0, since Q has the sign. A scale of 0 becomes one that is next to
+ * nothing, so that -inf times it stays -inf. */
+static float scale_of(const attn_forward_args *a) {
     const float scale = a->scale_log2 < 0 ? -a->scale_log2 : a->scale_log2;
-    return (struct task){.a = a,
-                         .batch = index / heads,
-                         .head = head,
-                         .kv_head = head / a->group,
-                         .row = (int64_t)(task % a->tiles) * GROUPS * ROWS,
-                         .rows = (int64_t)a->seq_q * share,
-                         .scale = scale > 0x1p-100F ? scale : 0x1p-100F};
+    return scale > 0x1p-100F ? scale : 0x1p-100F;
 }
 
 /* A packed task's rows go through its heads first, then through the positions. */
-static void place_rows(const struct task *t, struct group *g) {
+static void place_rows(const struct attn_task *t, struct group *g) {
     const attn_forward_args *a = t->a;
     const int64_t share = PACK_GQA ? a->group : 1;
     int64_t head = g->row % share, position = g->row / share;
@@ -119,12 +111,12 @@ static void place_rows(const struct task *t, struct group *g) {
     }
 }
 
-static int64_t offset_of(const struct task *t, const struct group *g, const int64_t stride[3],
+static int64_t offset_of(const struct attn_task *t, const struct group *g, const int64_t stride[3],
                          int r) {
     return t->batch * stride[0] + g->head[r] * stride[1] + g->position[r] * stride[2];
 }
 
-static void load_queries(const struct task *t, struct group *g) {
+static void load_queries(const struct attn_task *t, struct group *g) {
     const __m512i sign = _mm512_set1_epi16(t->a->scale < 0 ? INT16_MIN : 0);
     for (int r = 0; r < ROWS; r++) {
         const uint16_t *row = (const uint16_t *)t->a->q + offset_of(t, g, t->a->q_stride, r);
@@ -135,7 +127,7 @@ static void load_queries(const struct task *t, struct group *g) {
     }
 }
 
-static void start_group(const struct task *t, struct group *g, int64_t row) {
+static void start_group(const struct attn_task *t, struct group *g, int64_t row) {
     g->row = row;
     g->rows = t->rows - row < ROWS ? (int32_t)(t->rows - row) : ROWS;
     g->started = 0;
@@ -357,26 +349,30 @@ static void attend_overlapped(struct walk walk) {
     }
 }
 
-static void store_outputs(const struct task *t, struct group *g) {
+static void store_outputs(const struct attn_task *t, struct group *g) {
     const attn_forward_args *a = t->a;
     for (int32_t r = 0; r < g->rows; r++) {
         const int sees = max(0, g->lo[r]) <= g->hi[r];
         const float sum = _mm512_reduce_add_ps((__m512)attn_vload(g->sum[r])), factor = 1.0F / sum;
         uint16_t *o = (uint16_t *)a->o + offset_of(t, g, a->o_stride, r);
+        vf zero = {0}; /* or NaN: 0 times O, as it was summed up */
         for (int c = 0; c < DV; c += 32) {
             vf x = {0}, x2 = {0};
             if (sees) {
                 x = attn_vload(&g->o[r][c]) * factor;
                 x2 = attn_vload(&g->o[r][c + ATTN_VL]) * factor;
+                zero += (x + x2 * 0.0F) * 0.0F;
             }
             attn_store_halves(o + c, x, x2, min(32, DV - c));
         }
         if (LSE) {
             const int64_t head = t->batch * a->heads_q + g->head[r];
             a->lse[head * a->seq_q + g->position[r]] =
-                sees ? (g->top[r] * t->scale + attn_log2(sum)) * 0x1.62e430p-1F /* ln 2 */
+                sees ? (g->top[r] * scale_of(a) + attn_log2(sum)) * 0x1.62e430p-1F /* ln 2 */
                      : -INFINITY;
         }
+        if (_mm512_cmp_ps_mask((__m512)zero, (__m512)zero, _CMP_UNORD_Q))
+            attn_careful_row(a, D, DV, t->batch, g->head[r], g->position[r]);
     }
 }
 
@@ -414,13 +410,13 @@ int $(PACK_SYMBOL)(const attn_forward_args *a, int task, int worker) {
 
 int $(KERNEL)(const attn_forward_args *a, int task, int worker) {
     struct scratch *w = (void *)((char *)a->workspace[0] + worker * (int64_t)$(SCRATCH_BYTES));
-    const struct task t = task_of(a, task);
+    const struct attn_task t = attn_task_of(a, task, PACK_GQA, GROUPS * ROWS);
     const int64_t head = t.batch * a->heads_kv + t.kv_head;
     struct walk walk = {.w = w,
                         .k = packed(a, 1, head, K_CHUNK),
                         .v = packed(a, 2, head, V_CHUNK),
                         .key = a->seq_kv,
-                        .scale = t.scale};
+                        .scale = scale_of(a)};
     for (int64_t row = t.row; walk.groups < GROUPS && row < t.rows; row += ROWS) {
         struct group *g = &w->group[walk.groups++];
         start_group(&t, g, row);

@@ -13,6 +13,11 @@
 #include "attn_cpu.h"
 #include "attn_cpu_rows.h"
 
+#define ATTN_ELEMENT $(ELEM)
+#define ATTN_WIDEN attn_widen_$(p.dtype)
+#define ATTN_NARROW attn_narrow_$(p.dtype)
+#include "attn_cpu_careful.h"
+
 enum {
     D = $(HEAD_DIM),                 /* columns of Q and K */
     DV = $(HEAD_DIM_V),              /* columns of V and O */
@@ -36,7 +41,7 @@ enum {
     PREFETCH = $(FETCHES)            /* fetch V of a block during its scores, K of the next later */
 };
 
-typedef $(ELEM) elem;
+typedef ATTN_ELEMENT elem;
 typedef attn_vf vf;
 typedef attn_vi vi;
 
@@ -359,6 +364,21 @@ static void end_rows(const struct rows *g) {
     }
 }
 
+/* May the row have left a float's range? See attn_cpu_careful.h. largest: of O's elements, as
+ * bits without the sign. */
+static int is_strained(const struct task *t, int64_t row, uint32_t largest) {
+    _Alignas(64) float q[COLUMNS];
+    vf q2 = {0};
+    load_query(t, row, q);
+    for (int c = 0; c < COLUMNS; c += VL)
+        q2 += attn_vload(&q[c]) * attn_vload(&q[c]);
+    const vi large = ~(q2 <= attn_vset(ATTN_LARGE * ATTN_LARGE));
+    int any = largest >= 0x7f800000;
+    for (int i = 0; i < VL; i++)
+        any |= large[i];
+    return any;
+}
+
 /* The row's outputs, from its parts. */
 static void merge_row(const struct task *t, int64_t row) {
     const attn_forward_args *a = t->a;
@@ -381,11 +401,18 @@ static void merge_row(const struct task *t, int64_t row) {
     for (int j = 0; j < COLUMNS_V / VL; j++)
         attn_vstore(&x[j * VL], sees ? acc[j] / sum : (vf){0});
     elem *o = (elem *)a->o + offset_of(t, a->o_stride, row);
-    for (int c = 0; c < DV; c++)
-        o[c] = attn_narrow_$(p.dtype)(x[c / CHUNK * CHUNK + c % PER * VL + c % CHUNK / PER]);
+    uint32_t largest = 0;
+    for (int c = 0; c < DV; c++) {
+        const float y = x[c / CHUNK * CHUNK + c % PER * VL + c % CHUNK / PER];
+        const uint32_t bits = attn_float_bits(y) & 0x7fffffff;
+        largest = bits > largest ? bits : largest;
+        o[c] = attn_narrow_$(p.dtype)(y);
+    }
     if (LSE)
         a->lse[(t->batch * a->heads_q + head_of(t, row)) * a->seq_q + position_of(t, row)] =
             sees ? (top + attn_log2(sum)) * 0x1.62e430p-1F /* ln 2 */ : -INFINITY;
+    if (is_strained(t, row, largest))
+        attn_careful_row(a, D, DV, t->batch, head_of(t, row), position_of(t, row));
 }
 
 //@ if SPLITS > 1 then

@@ -7,8 +7,6 @@
  */
 #include "attn_abi.h"
 
-#include <string.h>
-
 //@ if EXP == "libmvec" then
 #include <math.h> /* under -ffast-math this declares the vectors of expf, too */
 #if !defined(__DECL_SIMD_x86_64)
@@ -20,6 +18,12 @@ float logf(float x);
 //@ end
 
 #define ATTN_INLINE static inline __attribute__((always_inline))
+#include "attn_cpu_element.h"
+
+#define ATTN_ELEMENT float
+#define ATTN_WIDEN attn_widen_f32
+#define ATTN_NARROW attn_narrow_f32
+#include "attn_cpu_careful.h"
 
 /* In front of a loop whose only obstacle to vectors is the order in which it adds. */
 #define ATTN_PRAGMA(text) _Pragma(#text)
@@ -49,6 +53,7 @@ struct row {
     float max, sum;     /* of the scores so far; of the weights, relative to max */
     int32_t begin, end; /* it sees the keys begin <= key < end */
     int32_t finite;     /* Q has no NaN and no infinity */
+    int32_t strained;   /* Q is not within ATTN_LARGE: see attn_cpu_careful.h */
 };
 
 struct scratch {                /* of a worker */
@@ -91,18 +96,6 @@ static struct part part_of(const attn_forward_args *a, int task, int64_t heads, 
     return (struct part){head, head + 1, row, min(rows, row + task_rows)};
 }
 
-ATTN_INLINE uint32_t bits_of(float x) {
-    uint32_t bits;
-    memcpy(&bits, &x, sizeof bits);
-    return bits;
-}
-
-ATTN_INLINE float float_of(uint32_t bits) {
-    float x;
-    memcpy(&x, &bits, sizeof x);
-    return x;
-}
-
 /* e^x for x <= 0, exactly 1 at 0. */
 ATTN_INLINE float exponential(float x) {
     //@ if EXP == "polynomial" then
@@ -110,8 +103,8 @@ ATTN_INLINE float exponential(float x) {
      * Below -127 the bits of a float, as a number, are above those of -127: a minimum of integers,
      * unlike one of floats, may be taken in vectors whatever MATH is. The polynomial's relative
      * error is 1.1e-7. */
-    const uint32_t y = bits_of(x * 0x1.715476p+0F), lowest = 0xc2fe0000;
-    const float t = float_of(y < lowest ? y : lowest);
+    const uint32_t y = attn_float_bits(x * 0x1.715476p+0F), lowest = 0xc2fe0000;
+    const float t = attn_bits_float(y < lowest ? y : lowest);
     const int32_t n = (int32_t)(t - 0.5F);
     const float f = t - (float)n;
     float p = 0x1.5bba28p-10F;
@@ -120,15 +113,15 @@ ATTN_INLINE float exponential(float x) {
     p = 0x1.ebf9bcp-3F + f * p;
     p = 0x1.62e42ap-1F + f * p;
     p = 1.0F + f * p;
-    return p * float_of((uint32_t)(n + 127) << 23 & -(uint32_t)(n > -126));
+    return p * attn_bits_float((uint32_t)(n + 127) << 23 & -(uint32_t)(n > -126));
     //@ else
     return expf(x);
     //@ end
 }
 
 /* By its bits: under -ffast-math a compiler takes it that every float is finite. */
-ATTN_INLINE int is_finite(float x) {
-    return (bits_of(x) & 0x7f800000) != 0x7f800000;
+ATTN_INLINE int within(float x, float limit) {
+    return (attn_float_bits(x) & 0x7fffffff) <= attn_float_bits(limit);
 }
 
 static void set_bits(float *x, uint32_t bits) {
@@ -141,11 +134,13 @@ static void start_row(const attn_forward_args *a, const float *q, int32_t index,
     r->end = min(a->seq_kv, at + a->mask_right + 1);
     r->sum = 0.0F;
     r->finite = 1;
+    r->strained = 0;
     memset(r->q, 0, sizeof r->q);
     memset(r->o, 0, sizeof r->o);
     for (int d = 0; d < D; d++) {
         r->q[d] = q[d] * a->scale;
-        r->finite &= is_finite(q[d]);
+        r->finite &= within(q[d], FLT_MAX);
+        r->strained |= !within(r->q[d], ATTN_LARGE);
     }
 }
 
@@ -202,8 +197,12 @@ static void attend(struct row *r, const struct keys *keys, int32_t from, int32_t
     outputs(s, keys, from, count, r->o);
 }
 
-static void end_row(const struct row *r, float *o, float *lse) {
+/* Gives whether the row may have left a float's range. */
+static int end_row(const struct row *r, float *o, float *lse) {
     const int sees = r->begin < r->end;
+    int strained = r->strained;
+    for (int d = 0; d < DV; d++)
+        strained |= !within(r->o[d], FLT_MAX);
     for (int d = 0; d < DV; d++) {
         if (sees && r->finite)
             o[d] = r->o[d] / r->sum;
@@ -214,6 +213,7 @@ static void end_row(const struct row *r, float *o, float *lse) {
         *lse = r->max + logf(r->sum);
     else if (LSE)
         set_bits(lse, sees ? 0x7fc00000 : 0xff800000); /* NaN, or -infinity */
+    return strained;
 }
 
 static struct keys keys_of(const attn_forward_args *a, int64_t batch, int64_t kv_head) {
@@ -246,8 +246,11 @@ static void attend_tile(const attn_forward_args *a, int64_t index, int32_t row, 
                 attend(r, &keys, from, to - from, w->s);
         }
 
-    for (int32_t i = 0; i < rows; i++)
-        end_row(&w->row[i], o + i * os[2], LSE ? a->lse + index * a->seq_q + row + i : NULL);
+    for (int32_t i = 0; i < rows; i++) {
+        float *lse = LSE ? a->lse + index * a->seq_q + row + i : NULL;
+        if (end_row(&w->row[i], o + i * os[2], lse))
+            attn_careful_row(a, D, DV, batch, head, row + i);
+    }
 }
 
 //@ if PAD == 1 then

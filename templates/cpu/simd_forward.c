@@ -13,6 +13,12 @@
 #define ATTN_EXP2_DEGREE $(EXP_DEGREE)
 #include "attn_cpu.h"
 #include "attn_cpu_element.h"
+#include "attn_cpu_task.h"
+
+#define ATTN_ELEMENT $(ELEMENT)
+#define ATTN_WIDEN attn_widen_$(DTYPE)
+#define ATTN_NARROW attn_narrow_$(DTYPE)
+#include "attn_cpu_careful.h"
 
 #define EXP2 attn_vexp2_$(EXP)
 
@@ -36,13 +42,7 @@ enum {
 
 typedef attn_vf vf;
 typedef attn_vi vi;
-typedef $(ELEMENT) element;
-
-struct task {
-    const attn_forward_args *a;
-    int64_t batch, head, kv_head; /* head: the first of a packed task's heads */
-    int64_t row, rows;            /* first row of the task; rows of the head, or packed heads */
-};
+typedef ATTN_ELEMENT element;
 
 struct group {
     _Alignas(64) float q[D][LANES]; /* times the scale and log2(e) */
@@ -80,28 +80,16 @@ ATTN_INLINE int32_t max(int32_t a, int32_t b) {
     return a > b ? a : b;
 }
 
-static struct task task_of(const attn_forward_args *a, int task) {
-    const int32_t share = PACK_GQA ? a->group : 1;
-    const int32_t heads = a->heads_q / share, index = task / a->tiles;
-    const int32_t head = index % heads * share;
-    return (struct task){.a = a,
-                         .batch = index / heads,
-                         .head = head,
-                         .kv_head = head / a->group,
-                         .row = (int64_t)(task % a->tiles) * GROUPS * LANES,
-                         .rows = (int64_t)a->seq_q * share};
-}
-
 /* A packed task's rows go through its heads first, then through the positions. */
-static int64_t head_of(const struct task *t, int64_t row) {
+static int64_t head_of(const struct attn_task *t, int64_t row) {
     return t->head + (PACK_GQA ? row % t->a->group : 0);
 }
 
-static int32_t position_of(const struct task *t, int64_t row) {
+static int32_t position_of(const struct attn_task *t, int64_t row) {
     return (int32_t)(PACK_GQA ? row / t->a->group : row);
 }
 
-static int64_t offset_of(const struct task *t, const int64_t stride[3], int64_t row) {
+static int64_t offset_of(const struct attn_task *t, const int64_t stride[3], int64_t row) {
     return t->batch * stride[0] + head_of(t, row) * stride[1] + position_of(t, row) * stride[2];
 }
 
@@ -119,7 +107,7 @@ static void narrow(element *to, const float *from, int n) {
 }
 //@ end
 
-static void load_queries(const struct task *t, struct scratch *w, struct group *g) {
+static void load_queries(const struct attn_task *t, struct scratch *w, struct group *g) {
     const float scale = t->a->scale_log2;
     (void)w; /* f32 needs no copy */
     for (int32_t lane = 0; lane < LANES; lane += 4) {
@@ -149,7 +137,8 @@ static void load_queries(const struct task *t, struct scratch *w, struct group *
     }
 }
 
-static void start_group(const struct task *t, struct scratch *w, struct group *g, int64_t row) {
+static void start_group(const struct attn_task *t, struct scratch *w, struct group *g,
+                        int64_t row) {
     const attn_forward_args *a = t->a;
     g->row = row;
     g->rows = t->rows - row < LANES ? (int32_t)(t->rows - row) : LANES;
@@ -326,8 +315,25 @@ static void attend(struct group *g, const struct keys *keys, float (*s)[LANES]) 
     g->started = 1;
 }
 
-static void store_outputs(const struct task *t, struct scratch *w, struct group *g) {
+/* Which rows may have left a float's range; see attn_cpu_careful.h. 0 times O is 0 or NaN. */
+ATTN_NOINLINE void find_strained(const struct group *g, int32_t strained[LANES]) {
+    vf q2[NV] = {0}, zero[NV] = {0};
+    for (int c = 0; c < D || c < DV; c++) {
+        ATTN_EACH (j, 0, NV) {
+            if (c < D)
+                q2[j] += attn_vload(&g->q[c][j * VL]) * attn_vload(&g->q[c][j * VL]);
+            if (c < DV)
+                zero[j] += attn_vload(&g->o[c][j * VL]) * 0.0F;
+        }
+    }
+    for (int j = 0; j < NV; j++)
+        *(vi *)&strained[j * VL] =
+            ~((q2[j] <= attn_vset(ATTN_LARGE * ATTN_LARGE)) & (zero[j] == attn_vset(0.0F)));
+}
+
+static void store_outputs(const struct attn_task *t, struct scratch *w, struct group *g) {
     const attn_forward_args *a = t->a;
+    _Alignas(64) int32_t strained[LANES];
     (void)w; /* f32 needs no copy */
     float factor[LANES];
     for (int32_t i = 0; i < LANES; i++) {
@@ -341,6 +347,7 @@ static void store_outputs(const struct task *t, struct scratch *w, struct group 
     }
     if (!g->started)
         memset(g->o, 0, sizeof g->o);
+    find_strained(g, strained);
     for (int32_t lane = 0; lane < g->rows; lane += 4) {
         const int live = min(4, g->rows - lane);
         element *o[4];
@@ -366,6 +373,10 @@ static void store_outputs(const struct task *t, struct scratch *w, struct group 
             narrow(o[i], w->wide[i], DV);
         //@ end
     }
+    for (int64_t i = 0; i < g->rows; i++)
+        if (strained[i])
+            attn_careful_row(a, D, DV, t->batch, head_of(t, g->row + i),
+                             position_of(t, g->row + i));
 }
 
 /* The first element of a head's K or V. */
@@ -424,7 +435,7 @@ static struct keys slice(struct keys keys, int32_t begin, int32_t end) {
 
 int $(KERNEL)(const attn_forward_args *a, int task, int worker) {
     struct scratch *w = (void *)((char *)a->workspace[0] + worker * (int64_t)$(SCRATCH_BYTES));
-    const struct task t = task_of(a, task);
+    const struct attn_task t = attn_task_of(a, task, PACK_GQA, GROUPS * LANES);
     const struct keys all = keys_of(a, t.batch, t.kv_head);
     int32_t groups = 0, begin = a->seq_kv, end = 0;
     for (int64_t row = t.row; groups < GROUPS && row < t.rows; row += LANES) {

@@ -317,6 +317,49 @@ static void parts_alone(subject *s) {
     }
 }
 
+/* O is linear in V up to where sums of V would overflow. */
+static void large_values(subject *s) {
+    for (int mask = 0; mask < 3; mask++) {
+        tensors a = make_masked(mask, "b1:hq4:hkv2:sq50:sk77:d32", 10);
+        tensors b = make_masked(mask, "b1:hq4:hkv2:sq50:sk77:d32", 10);
+        for (size_t i = 0; i < b.v_size; i++)
+            b.v[i] *= 0x1p126F;
+        run(s, &a);
+        run(s, &b);
+        for (size_t i = 0; i < b.o_size; i++)
+            b.o[i] *= 0x1p-126F;
+        check_close(b.o, a.o, a.o_size, 2e-6);
+        check_close(b.lse, a.lse, a.rows, 2e-6);
+        discard(&a);
+        discard(&b);
+    }
+}
+
+/* Under any finite scale each row's key with the largest logit takes it all, if it is far ahead. */
+static void large_scales(subject *s) {
+    static const float scales[] = {1e30F, 1e38F, -3e38F};
+    for (int i = 0; i < 3; i++) {
+        tensors t = make_masked(0, "b1:h2:sq40:sk60:d32", 11);
+        t.scale = scales[i];
+        run(s, &t);
+        for (size_t row = 0; row < t.rows; row++) {
+            double top = -INFINITY;
+            size_t first = row / 40 * 60, best = 0;
+            for (size_t key = first; key < first + 60; key++) {
+                double dot = 0;
+                for (size_t d = 0; d < 32; d++)
+                    dot += (double)t.q[row * 32 + d] * (double)t.k[key * 32 + d];
+                best = dot * (double)t.scale > top ? key : best;
+                top = fmax(top, dot * (double)t.scale);
+            }
+            check_close(t.o + row * 32, t.v + best * 32, 32, 1e-7);
+            CHECK((double)t.lse[row] == (double)(float)top ||
+                  fabs((double)t.lse[row] - top) < 1e-6 * fabs(top));
+        }
+        discard(&t);
+    }
+}
+
 static void properties(subject *s) {
     ones_give_ones(s);
     equal_keys_give_means(s);
@@ -327,6 +370,8 @@ static void properties(subject *s) {
     merged_halves(s);
     linear_and_scaled(s);
     parts_alone(s);
+    large_values(s);
+    large_scales(s);
     forget(s);
 }
 
