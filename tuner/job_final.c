@@ -267,6 +267,8 @@ static size_t stand_in_default(const attn_job *job, size_t best) {
  * that nothing is known, as after rounds without the default: such a decision is taken again by the
  * next run. */
 static attn_status stand_in(attn_job *job, attn_error *err) {
+    if (job->passed_count == 0)
+        return ATTN_OK;
     qsort(job->passed, job->passed_count, sizeof *job->passed, compare_passed);
     free(job->round_ns);
     job->round_ns = calloc(1, sizeof *job->round_ns);
