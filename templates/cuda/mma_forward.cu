@@ -8,14 +8,15 @@
 #include "attn_abi.h"
 #include "attn_mma.cuh"
 
-constexpr bool BF16 = $(BF16);      // else f16
-constexpr int D = $(HEAD_DIM);      // columns of Q and K
-constexpr int DV = $(HEAD_DIM_V);   // columns of V and O
-constexpr int DK = $(DK);           // D in whole k-steps of 16; zeros behind D
-constexpr int DVP = $(DVP);         // DV in whole pairs of 8 columns; zeros behind DV
-constexpr int BLOCK_M = $(BLOCK_M); // query rows of a block
-constexpr int BLOCK_N = $(BLOCK_N); // keys of a tile
-constexpr int WARPS = $(WARPS);
+constexpr bool BF16 = $(BF16);               // else f16
+constexpr int D = $(HEAD_DIM);               // columns of Q and K
+constexpr int DV = $(HEAD_DIM_V);            // columns of V and O
+constexpr int DK = $(DK);                    // D in whole k-steps of 16; zeros behind D
+constexpr int DVP = $(DVP);                  // DV in whole pairs of 8 columns; zeros behind DV
+constexpr int BLOCK_M = $(BLOCK_M);          // query rows of a block
+constexpr int BLOCK_N = $(BLOCK_N);          // keys of a tile
+constexpr int WARPS = $(WARPS);              // along the rows
+constexpr int KEY_WARPS = $(KEY_WARPS);      // along the keys: each tile is shared among so many
 constexpr int STAGES = $(STAGES);            // buffers of K and V
 constexpr int PAD = $(PAD);                  // elements behind each row in shared memory
 constexpr bool SWIZZLE = $(SWIZZLE);         // or the pieces of a row permuted
@@ -32,10 +33,11 @@ constexpr float LAZY = $(LAZY);    // O is rescaled when a maximum has grown by 
 constexpr bool MASKED = $(MASKED); // there is a mask
 constexpr bool LSE = $(LSE);
 
-constexpr int THREADS = 32 * WARPS;
+constexpr int THREADS = 32 * WARPS * KEY_WARPS;
 constexpr int ROW_TILES = BLOCK_M / (16 * WARPS);
-constexpr int KEY_TILES = BLOCK_N / 8; // n-tiles of the scores
-constexpr int V_TILES = DV / 8;        // n-tiles of the outputs
+constexpr int KEYS = BLOCK_N / KEY_WARPS; // of a warp in a tile
+constexpr int KEY_TILES = KEYS / 8;       // n-tiles of the scores
+constexpr int V_TILES = DV / 8;           // n-tiles of the outputs
 
 using q_tile = attn_tile<DK, PAD, SWIZZLE>;
 using v_tile = attn_tile<DVP, PAD, SWIZZLE>;
@@ -46,17 +48,20 @@ constexpr int V_BYTES = BLOCK_N * v_tile::PITCH;
 
 extern __shared__ __align__(128) unsigned char shared[];
 
+ATTN_DEVICE int row_warp() {
+    return threadIdx.x / 32 % WARPS;
+}
+
+ATTN_DEVICE int key_warp() {
+    return KEY_WARPS == 1 ? 0 : threadIdx.x / 32 / WARPS;
+}
+
 ATTN_DEVICE unsigned char *k_buffer(int n) {
     return shared + Q_BYTES + (n % STAGES) * K_BYTES;
 }
 
 ATTN_DEVICE unsigned char *v_buffer(int n) {
     return shared + Q_BYTES + STAGES * K_BYTES + (n % STAGES) * V_BYTES;
-}
-
-// The four lanes that hold a row combine their values here where REDUCE is "shared".
-ATTN_DEVICE float *reduce_buffer() {
-    return (float *)(shared + Q_BYTES + STAGES * (K_BYTES + V_BYTES));
 }
 
 template <int ROWS, int COLUMNS, typename TILE>
@@ -92,10 +97,12 @@ struct state {
     attn_u32 q[Q_REGISTERS ? DK / 16 : 1][ROW_TILES][4];
 };
 
+#include "mma_softmax.cuh"
+
 // Where this lane reads Q: the first row tile, the first step.
 ATTN_DEVICE attn_u32 q_address() {
-    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-    return attn_address(shared, q_tile::at(warp * ROW_TILES * 16 + lane % 16, lane / 16));
+    const int lane = threadIdx.x % 32;
+    return attn_address(shared, q_tile::at(row_warp() * ROW_TILES * 16 + lane % 16, lane / 16));
 }
 
 // The operand tiles of Q: 16 rows each, 16 columns from 16 x step on.
@@ -109,7 +116,8 @@ ATTN_DEVICE void load_q(attn_u32 q[ROW_TILES][4], attn_u32 from, int step) {
 ATTN_DEVICE void score(const state &st, float s[ROW_TILES][KEY_TILES][4], const unsigned char *k) {
     constexpr int PAIRS = KEY_TILES / 2;
     const int lane = threadIdx.x % 32;
-    const attn_u32 from = attn_address(k, q_tile::at(lane % 8 + lane / 16 * 8, lane / 8 % 2));
+    const attn_u32 from =
+        attn_address(k, q_tile::at(key_warp() * KEYS + lane % 8 + lane / 16 * 8, lane / 8 % 2));
     const attn_u32 q_from = Q_REGISTERS ? 0 : q_address();
     attn_u32 q[2][ROW_TILES][4], b[2][4]; // b: two n-tiles, 16 keys
     if constexpr (!Q_REGISTERS)
@@ -160,106 +168,13 @@ ATTN_DEVICE void mask(const job &w, float s[ROW_TILES][KEY_TILES][4], int first_
         }
 }
 
-// The largest of the four lanes that hold a row.
-ATTN_DEVICE float row_max(float x, int row_in_block) {
-    if constexpr (SHUFFLE) {
-        x = fmaxf(x, __shfl_xor_sync(0xffffffffu, x, 1));
-        return fmaxf(x, __shfl_xor_sync(0xffffffffu, x, 2));
-    }
-    float *line = reduce_buffer() + 4 * row_in_block;
-    line[threadIdx.x % 4] = x;
-    __syncwarp();
-    x = fmaxf(fmaxf(line[0], line[1]), fmaxf(line[2], line[3]));
-    __syncwarp();
-    return x;
-}
-
-ATTN_DEVICE float exponential(float x) {
-    return EXP2 ? attn_exp2(x) : expf(x);
-}
-
-constexpr float FAR = 4096.0f;
-
-// While a row has seen no key its maximum is -inf, and -inf - -inf would be NaN.
-ATTN_DEVICE float row_base(float max, float scale) {
-    return max == -attn_infinity() ? 0.0f : __fmul_rn(max, scale);
-}
-
-ATTN_DEVICE void rescale(state &st, const float top[ROW_TILES][2], float scale) {
-#pragma unroll
-    for (int r = 0; r < ROW_TILES; r++)
-#pragma unroll
-        for (int h = 0; h < 2; h++) {
-            const float before = st.max[r][h], base = row_base(top[r][h], scale);
-            const float alpha = exponential(fabsf(base) > FAR ? (before - top[r][h]) * scale
-                                                              : __fmul_rn(before, scale) - base);
-            st.max[r][h] = top[r][h];
-            st.sum[r][h] *= alpha;
-#pragma unroll
-            for (int j = 0; j < V_TILES; j++) {
-                st.o[r][j][2 * h] *= alpha;
-                st.o[r][j][2 * h + 1] *= alpha;
-            }
-        }
-}
-
-// Brings the maxima, and with them O and the sums, up to this tile's scores. The weight of a score
-// is 2^(scale s - base): one FMA. The rounding of base = scale max is common to the row and cancels
-// up to FAR; beyond, it would come near 1: there s - max is taken here, and base is 0.
-ATTN_DEVICE void soften(state &st, float s[ROW_TILES][KEY_TILES][4], float base[ROW_TILES][2],
-                        float scale) {
-    const int row = threadIdx.x / 32 * 16 * ROW_TILES + threadIdx.x % 32 / 4;
-    float top[ROW_TILES][2];
-    bool grown = false, far = false;
-#pragma unroll
-    for (int r = 0; r < ROW_TILES; r++)
-#pragma unroll
-        for (int h = 0; h < 2; h++) {
-            top[r][h] = st.max[r][h];
-#pragma unroll
-            for (int j = 0; j < KEY_TILES; j++)
-                top[r][h] = fmaxf(top[r][h], fmaxf(s[r][j][2 * h], s[r][j][2 * h + 1]));
-        }
-#pragma unroll
-    for (int r = 0; r < ROW_TILES; r++)
-#pragma unroll
-        for (int h = 0; h < 2; h++) {
-            top[r][h] = row_max(top[r][h], row + 16 * r + 8 * h);
-            // A row that has seen no key has -inf - -inf = NaN here, which has not grown.
-            grown |= (top[r][h] - st.max[r][h]) * scale > LAZY;
-        }
-    if (__any_sync(0xffffffffu, grown))
-        rescale(st, top, scale);
-#pragma unroll
-    for (int r = 0; r < ROW_TILES; r++)
-#pragma unroll
-        for (int h = 0; h < 2; h++) {
-            base[r][h] = row_base(st.max[r][h], scale);
-            far |= fabsf(base[r][h]) > FAR;
-        }
-    if (__any_sync(0xffffffffu, far)) {
-#pragma unroll
-        for (int r = 0; r < ROW_TILES; r++)
-#pragma unroll
-            for (int h = 0; h < 2; h++)
-                if (fabsf(base[r][h]) > FAR) {
-                    base[r][h] = 0.0f;
-#pragma unroll
-                    for (int j = 0; j < KEY_TILES; j++)
-#pragma unroll
-                        for (int e = 2 * h; e < 2 * h + 2; e++)
-                            s[r][j][e] -= st.max[r][h];
-                }
-    }
-}
-
 // Scores to weights, 16 keys at a time, between the products with V that hide their cost.
 ATTN_DEVICE void weigh(state &st, const float s[ROW_TILES][KEY_TILES][4],
                        const float base[ROW_TILES][2], float scale, const unsigned char *v) {
     const int lane = threadIdx.x % 32;
-    const attn_u32 from = attn_address(v, v_tile::at(lane % 16, lane / 16));
+    const attn_u32 from = attn_address(v, v_tile::at(key_warp() * KEYS + lane % 16, lane / 16));
 #pragma unroll
-    for (int step = 0; step < BLOCK_N / 16; step++) {
+    for (int step = 0; step < KEYS / 16; step++) {
         attn_u32 a[ROW_TILES][4];
 #pragma unroll
         for (int r = 0; r < ROW_TILES; r++)
@@ -294,14 +209,19 @@ ATTN_DEVICE void load_v(const job &w, int n) {
     copy_tile<BLOCK_N, DV, v_tile>(v_buffer(n), w.v, w.v_stride, n * BLOCK_N, w.seq_kv);
 }
 
-// Whether this warp's rows see any key of the tile, and whether they see all.
+// The first of this warp's keys in a tile.
+ATTN_DEVICE int first_key(int n) {
+    return n * BLOCK_N + key_warp() * KEYS;
+}
+
+// Whether this warp's rows see any of its keys in the tile, and whether they see all.
 ATTN_DEVICE bool sees_any(const job &w, int n) {
-    return !MASKED || (n * BLOCK_N <= w.last_row + w.right &&
-                       n * BLOCK_N + BLOCK_N - 1 >= w.first_row + w.left);
+    const int first = first_key(n), last = first + KEYS - 1;
+    return !MASKED || (first <= w.last_row + w.right && last >= w.first_row + w.left);
 }
 
 ATTN_DEVICE bool sees_all(const job &w, int n) {
-    const int first = n * BLOCK_N, last = first + BLOCK_N - 1;
+    const int first = first_key(n), last = first + KEYS - 1;
     return last < w.seq_kv &&
            (!MASKED || (first >= w.last_row + w.left && last <= w.first_row + w.right));
 }
@@ -309,7 +229,7 @@ ATTN_DEVICE bool sees_all(const job &w, int n) {
 ATTN_DEVICE void attend(const job &w, state &st, float s[ROW_TILES][KEY_TILES][4], int n) {
     float base[ROW_TILES][2];
     if (!sees_all(w, n))
-        mask(w, s, n * BLOCK_N);
+        mask(w, s, first_key(n));
     soften(st, s, base, w.scale);
     weigh(st, s, base, w.scale, v_buffer(n));
 }
@@ -396,7 +316,7 @@ ATTN_DEVICE void store_staged(const attn_forward_args &a, const unsigned char *t
 ATTN_DEVICE void store(const attn_forward_args &a, const state &st, int first_row, attn_half *o,
                        float *lse, float scale) {
     const int lane = threadIdx.x % 32;
-    unsigned char *tile = shared + threadIdx.x / 32 * 16 * ROW_TILES * q_tile::PITCH;
+    unsigned char *tile = shared + row_warp() * 16 * ROW_TILES * q_tile::PITCH;
 #pragma unroll
     for (int r = 0; r < ROW_TILES; r++)
 #pragma unroll
@@ -446,7 +366,6 @@ extern "C" __global__ void __launch_bounds__(THREADS, $(MIN_BLOCKS))
     }
     const int b = head / a.heads_q, h = head % a.heads_q, kv = h / a.group;
     const int first_row = tile * BLOCK_M, last_row = min(first_row + BLOCK_M, a.seq_q) - 1;
-    const int warp = threadIdx.x / 32;
     const attn_half *q = (const attn_half *)a.q + b * a.q_stride[0] + h * a.q_stride[1];
 
     // A scale of 0 would make NaN of a masked score's -inf; one this small makes all weights equal.
@@ -459,7 +378,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, $(MIN_BLOCKS))
     w.seq_kv = a.seq_kv;
     w.left = a.mask_offset - a.mask_left;
     w.right = a.mask_offset + a.mask_right;
-    w.first_row = first_row + warp * 16 * ROW_TILES;
+    w.first_row = first_row + row_warp() * 16 * ROW_TILES;
     w.last_row = w.first_row + 16 * ROW_TILES - 1;
     w.scale = asked == 0.0f ? 1.17549435e-38f : fabsf(asked);
 
@@ -491,6 +410,10 @@ extern "C" __global__ void __launch_bounds__(THREADS, $(MIN_BLOCKS))
         else
             walk_staged(w, st, begin, end);
     }
+    if constexpr (KEY_WARPS > 1)
+        merge(st, w.scale);
+    if (key_warp() > 0)
+        return;
     attn_half *o = (attn_half *)a.o + b * a.o_stride[0] + h * a.o_stride[1];
     store(a, st, w.first_row, o, LSE ? a.lse + (attn_i64)head * a.seq_q : nullptr, w.scale);
 }

@@ -15,7 +15,8 @@ return family {
 
   params = {
     { "BLOCK_M", { 16, 32, 64, 128, 256 }, "query rows of a block" },
-    { "WARPS", { 1, 2, 4, 8 }, "warps of a block; each owns 16 or 32 query rows" },
+    { "WARPS", { 1, 2, 4, 8 }, "warps along the rows of a block; each owns 16 or 32 query rows" },
+    { "KEY_WARPS", { 1, 2, 4 }, "warps along the keys: so many share each row and each tile" },
     { "BLOCK_N", { 16, 32, 48, 64, 96, 128 }, "keys of a tile" },
     { "STAGES", { 1, 2, 3 }, "buffers of K and V in shared memory" },
     { "Q_REGISTERS", { true, false }, "keep Q in registers, or read it for each tile of keys" },
@@ -28,15 +29,15 @@ return family {
       "16-bit outputs in pairs, in eights by way of shared memory, or one by one" },
     { "ORDER", { "longest_first", "sections", "row" },
       "query tiles: long ones first, of all heads or of 32 MB of K and V, or as they come" },
-    { "LAZY", { 0, 8 }, "rescale when a row's maximum grew by more than this, in the exponent" },
+    { "LAZY", { 0, 4, 8 }, "rescale when a row's maximum grew by more than this, in the exponent" },
     { "MIN_BLOCKS", { 1, 2, 3, 4 }, "blocks a multiprocessor that the registers must allow" },
   },
 
   core = {
-    BLOCK_M = { 32, 64, 128 }, WARPS = { 2, 4, 8 }, BLOCK_N = { 32, 64, 128 }, PAD = { 0, 8 },
-    COPY = { "async", "plain" }, EXP = { "exp2" }, REDUCE = { "shuffle" },
-    STORE = { "paired", "staged", "scalar" }, ORDER = { "sections" }, LAZY = { 8 },
-    MIN_BLOCKS = { 1, 2 },
+    BLOCK_M = { 32, 64, 128 }, WARPS = { 2, 4, 8 }, KEY_WARPS = { 1 },
+    BLOCK_N = { 32, 64, 128 }, PAD = { 0, 8 }, COPY = { "async", "plain" }, EXP = { "exp2" },
+    REDUCE = { "shuffle" }, STORE = { "paired", "staged", "scalar" }, ORDER = { "sections" },
+    LAZY = { 8 }, MIN_BLOCKS = { 1, 2 },
   },
 
   derive = function(c, p)
@@ -49,19 +50,29 @@ return family {
     c.ROW_TILES = floor_div(c.BLOCK_M, 16 * c.WARPS)
     -- 32-bit registers of a thread that hold O, and S with the operand made from it
     c.ACCUMULATORS = c.ROW_TILES * floor_div(c.HEAD_DIM_V, 2)
-    c.SCORES = c.ROW_TILES * floor_div(c.BLOCK_N, 2)
+    c.SCORES = c.ROW_TILES * floor_div(c.BLOCK_N, 2 * c.KEY_WARPS)
     c.Q_FRAGMENTS = c.Q_REGISTERS and c.ROW_TILES * floor_div(c.DK, 4) or 0
     local pitch_k, pitch_v = 2 * (c.DK + c.PAD), 2 * (c.DVP + c.PAD)
     c.TILE_BYTES = c.BLOCK_M * pitch_k + c.STAGES * c.BLOCK_N * (pitch_k + pitch_v)
-    c.SMEM = c.TILE_BYTES + (c.REDUCE == "shared" and 16 * c.BLOCK_M or 0)
+    -- warps that share rows leave their outputs, maxima and sums where tiles were
+    local state = c.ROW_TILES * 256 * (floor_div(c.HEAD_DIM_V, 4) + 2)
+    local merge = floor_div(c.KEY_WARPS, 2) * c.WARPS * state
+    c.SMEM = math.max(c.TILE_BYTES + (c.REDUCE == "shared" and 16 * c.BLOCK_M or 0), merge)
   end,
 
   require = {
     { "each warp owns 16 or 32 rows", { "BLOCK_M", "WARPS" },
       function(c) return c.BLOCK_M == 16 * c.WARPS or c.BLOCK_M == 32 * c.WARPS end },
-    { "outputs and scores fit the registers", { "BLOCK_M", "WARPS", "BLOCK_N" },
+    { "warps along the keys have 16 keys or more", { "BLOCK_N", "KEY_WARPS" },
+      function(c) return c.BLOCK_N % (16 * c.KEY_WARPS) == 0 end },
+    { "a block has at most 16 warps", { "WARPS", "KEY_WARPS" },
+      function(c) return c.WARPS * c.KEY_WARPS <= 16 end },
+    { "rows that warps share have no place to reduce in", { "KEY_WARPS", "REDUCE" },
+      function(c) return c.KEY_WARPS == 1 or c.REDUCE == "shuffle" end },
+    { "outputs and scores fit the registers", { "BLOCK_M", "WARPS", "KEY_WARPS", "BLOCK_N" },
       function(c) return c.ACCUMULATORS + c.SCORES <= 208 end },
-    { "Q does not fit the registers beside them", { "BLOCK_M", "WARPS", "BLOCK_N", "Q_REGISTERS" },
+    { "Q does not fit the registers beside them",
+      { "BLOCK_M", "WARPS", "KEY_WARPS", "BLOCK_N", "Q_REGISTERS" },
       function(c) return c.ACCUMULATORS + c.SCORES + c.Q_FRAGMENTS <= 216 end },
     { "the permutation is of rows of 64 columns", { "SWIZZLE" },
       function(c, p)
@@ -78,20 +89,24 @@ return family {
     { "only copies in the background use several buffers", { "STAGES", "COPY" },
       function(c) return c.COPY == "async" or c.STAGES <= 2 end },
     { "tiles fit in shared memory",
-      { "BLOCK_M", "WARPS", "BLOCK_N", "STAGES", "Q_REGISTERS", "PAD", "REDUCE" },
+      { "BLOCK_M", "WARPS", "KEY_WARPS", "BLOCK_N", "STAGES", "Q_REGISTERS", "PAD", "REDUCE" },
       function(c, p, dev) return c.SMEM <= dev.smem_optin end },
     { "the blocks asked for fit a multiprocessor",
-      { "BLOCK_M", "WARPS", "BLOCK_N", "STAGES", "Q_REGISTERS", "PAD", "REDUCE", "MIN_BLOCKS" },
+      { "BLOCK_M", "WARPS", "KEY_WARPS", "BLOCK_N", "STAGES", "Q_REGISTERS", "PAD", "REDUCE",
+        "MIN_BLOCKS" },
       function(c, p, dev)
+        local threads = 32 * c.WARPS * c.KEY_WARPS
         local registers = c.ACCUMULATORS + c.SCORES + c.Q_FRAGMENTS + 24
         return c.MIN_BLOCKS * (c.SMEM + 1024) <= dev.smem_per_sm
-          and c.MIN_BLOCKS * 32 * c.WARPS * registers <= dev.regs_per_sm
-          and c.MIN_BLOCKS * 32 * c.WARPS <= dev.threads_per_sm
+          and c.MIN_BLOCKS * threads * registers <= dev.regs_per_sm
+          and c.MIN_BLOCKS * threads <= dev.threads_per_sm
       end },
   },
 
   launch = function(c)
-    return { { rows = c.BLOCK_M, grid = "tiles", threads = 32 * c.WARPS, smem = c.SMEM } }
+    return {
+      { rows = c.BLOCK_M, grid = "tiles", threads = 32 * c.WARPS * c.KEY_WARPS, smem = c.SMEM },
+    }
   end,
 
   defaults = function(p, dev)
@@ -104,7 +119,7 @@ return family {
     local twice = aligned and widest <= 128
       and rows * pitch + 2 * keys * (pitch + pitch_v) <= dev.smem_optin
     return {
-      BLOCK_M = rows, WARPS = 4, BLOCK_N = keys, STAGES = twice and 2 or 1,
+      BLOCK_M = rows, WARPS = 4, KEY_WARPS = 1, BLOCK_N = keys, STAGES = twice and 2 or 1,
       Q_REGISTERS = false, SWIZZLE = swizzle, PAD = pad,
       COPY = aligned and "async" or "plain", EXP = "exp2", REDUCE = "shuffle",
       STORE = aligned and "paired" or "scalar", ORDER = "sections", LAZY = 8, MIN_BLOCKS = 1,
