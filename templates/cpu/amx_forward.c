@@ -1,10 +1,12 @@
 /* amx_forward.c: bf16 forward attention of many query rows on AMX tiles.
  *
  * A first step packs K and V of each head into tiles, padded with zeros. Then a group of 32 query
- * rows meets its keys in jobs of up to BK keys: scores S = Q K' by tiles, weights P = 2^(S - top)
- * by vectors whose lanes are keys, rounded to bf16, outputs O += P V by tiles. A row's top is its
- * maximum when it was last taken; it is taken again, and O rescaled, only when a score is more than
- * LAZY above it. So the usual row needs no sum or maximum across lanes.
+ * rows meets keys, chunk by chunk: scores S = Q K' by tiles, weights P = 2^(S - top) by vectors
+ * whose lanes are keys, rounded to bf16, and behind a block of chunks outputs O += P V by tiles.
+ *
+ * A row's top is its maximum when it was last taken; it is taken again, and O rescaled, only when a
+ * weight comes out above 2^LAZY. So the usual row needs no sum or maximum across lanes, and whether
+ * all rows of a chunk are usual is seen by one maximum over their rounded weights.
  */
 #include "attn_abi.h"
 
@@ -21,59 +23,55 @@
 #include "attn_cpu_careful.h"
 
 enum {
-    D = $(HEAD_DIM),          /* columns of Q and K */
-    DV = $(HEAD_DIM_V),       /* columns of V and O */
-    TILES = $(TILES),         /* tiles side by side in Q, 32 columns each */
-    TILES_V = $(TILES_V),     /* tiles side by side in V and O, 16 columns each */
-    COLUMNS_V = $(COLUMNS_V), /* of a row of O in scratch: whole stores */
-    ROWS = 32,                /* rows of a group: two tiles */
-    CHUNK = 32,               /* keys of a chunk: two tiles of scores, one of weights */
-    BK = $(BLOCK_K),          /* keys of a job at most; whole chunks */
-    S_ROW = BK + 16,          /* from row to row of S and of P: no power of two, which would put */
-    P_ROW = BK + 32,          /* the rows of a tile into few sets of the cache */
-    K_CHUNK = TILES * 1024,   /* elements of a chunk of packed K, and of V */
+    D = $(HEAD_DIM),            /* columns of Q and K */
+    DV = $(HEAD_DIM_V),         /* columns of V and O */
+    TILES = $(TILES),           /* tiles side by side in Q, 32 columns each */
+    TILES_V = $(TILES_V),       /* tiles side by side in V, 16 columns each */
+    TILES_O = $(TILES_O),       /* in O: an even number */
+    ROWS = 32,                  /* rows of a group: two tiles */
+    CHUNK = 32,                 /* keys of a chunk: two tiles of scores, one of weights */
+    BLOCK = $(BLOCK_K) / CHUNK, /* chunks of a block */
+    K_CHUNK = TILES * 1024,     /* elements of a chunk of packed K, and of V */
     V_CHUNK = TILES_V * 512,
     GROUPS = $(GROUPS),       /* groups of a task: they share each block of K and V */
-    OVERLAP = $(OVERLAP),     /* scores of the next job stand between the rows of weights */
+    LAZY = 8,                 /* a weight is at most two to this power */
     PACK_ROWS = $(PACK_ROWS), /* keys of a task that packs; whole chunks */
     LSE = $(LSE),             /* the log-sum-exp of each row is wanted */
     PACK_GQA = $(PACK_GQA)    /* a task's rows are those of all heads that share K and V */
 };
 
-#define LAZY ((float)$(LAZY)) /* a weight is at most two to this power */
-#define LOAD_KV $(LOAD)       /* for tiles of K and V */
+#define LOAD_KV $(LOAD) /* for tiles of K and V */
 
 typedef attn_vf vf;
 typedef attn_vi vi;
 
 struct group {
     _Alignas(64) uint16_t q[TILES][ROWS][32]; /* bf16, zeros where there is no row or column */
-    float o[ROWS][COLUMNS_V];                 /* undefined until the first job is done: `started` */
-    float sum[ROWS][ATTN_VL];                 /* of weights, by lanes */
-    float top[ROWS];                          /* weights are 2^((score - top) * scale) */
-    float limit[ROWS]; /* top is taken again for a score above it; -inf: no top yet */
+    float o[TILES_O][ROWS][ATTN_VL];          /* undefined until the first outputs: `started` */
+    float sum[2][ROWS][ATTN_VL]; /* of weights, by lanes: sum[now], the other one in the making */
+    float top[ROWS];             /* weights are 2^((score - top) * scale); -inf: no top yet */
     int32_t head[ROWS], position[ROWS];
     int32_t lo[ROWS], hi[ROWS]; /* each row sees the keys lo <= key <= hi */
-    int32_t begin, end;         /* any row sees only keys begin <= key < end; begin: a chunk's */
-    int32_t all_begin, all_end; /* every row sees all keys all_begin <= key < all_end */
-    int32_t started, rows;      /* rows that exist; the others are masked as the last is */
-    int64_t row;                /* the first */
+    int32_t begin, end;         /* chunks of which any row sees a key: begin <= chunk < end */
+    int32_t clear, clear_end;   /* of which every row sees all keys: clear <= chunk < clear_end */
+    int32_t now, started;
+    int32_t rows; /* rows that exist; the others are masked as the last is */
+    int64_t row;  /* the first */
 };
 
-/* One group and consecutive keys, from the first of a chunk on. */
-struct job {
-    struct group *g;
-    const uint16_t *k, *v; /* packed */
-    int32_t first, chunks;
-    int32_t clear, clear_end; /* every row sees all keys of the chunks clear <= c < clear_end */
-    float scale;
-    float (*s)[S_ROW];    /* scores */
-    uint16_t (*p)[P_ROW]; /* weights, bf16 */
+/* A group and a chunk of keys. */
+struct unit {
+    struct group *g; /* NULL: there is none */
+    int32_t chunk;
+    int32_t block;              /* the first chunk of its block */
+    float (*s)[ROWS][ATTN_VL];  /* scores of its first 16 keys, then of the others */
+    uint16_t (*p)[ROWS][CHUNK]; /* where its weights go, bf16; before them those of `earlier` */
+    int32_t earlier;            /* chunks of the block */
 };
 
 struct scratch { /* of a worker */
-    _Alignas(64) float s[1 + OVERLAP][ROWS][S_ROW];
-    uint16_t p[ROWS][P_ROW];
+    _Alignas(64) float s[2][2][ROWS][ATTN_VL];
+    uint16_t p[BLOCK][ROWS][CHUNK];
     struct group group[GROUPS];
 };
 
@@ -130,131 +128,158 @@ static void load_queries(const struct attn_task *t, struct group *g) {
 static void start_group(const struct attn_task *t, struct group *g, int64_t row) {
     g->row = row;
     g->rows = t->rows - row < ROWS ? (int32_t)(t->rows - row) : ROWS;
-    g->started = 0;
-    for (int i = 0; i < ROWS; i++) {
-        g->top[i] = 0.0F;
-        g->limit[i] = -INFINITY;
-    }
-    memset(g->sum, 0, sizeof g->sum);
+    g->now = g->started = 0;
+    for (int i = 0; i < ROWS; i++)
+        g->top[i] = -INFINITY;
+    memset(g->sum[0], 0, sizeof g->sum[0]);
+    if (TILES_O > TILES_V)
+        memset(g->o[TILES_O - 1], 0, sizeof g->o[0]);
     place_rows(t, g);
-    g->begin = max(0, g->lo[0]) / CHUNK * CHUNK;
-    g->end = g->hi[ROWS - 1] + 1;
-    g->all_begin = g->lo[ROWS - 1];
-    g->all_end = g->hi[0] + 1;
+    g->begin = max(0, g->lo[0]) / CHUNK;
+    g->end = (g->hi[ROWS - 1] + CHUNK) / CHUNK;
+    g->clear = (g->lo[ROWS - 1] + CHUNK - 1) / CHUNK;
+    g->clear_end = (g->hi[0] + 1) / CHUNK;
     load_queries(t, g);
 }
 
-/* The top of a row becomes the largest of its new scores, whose maxima by lanes are in `most`. */
-ATTN_NOINLINE void raise_top(struct group *g, int r, vf most, float scale) {
-    const float top = _mm512_reduce_max_ps((__m512)most);
-    vf alpha = attn_vexp2_native(attn_vset((g->top[r] - top) * scale));
-    if (g->limit[r] == -INFINITY)
-        alpha = (vf){0};
+/* The top of a row becomes the largest of its new scores; what was weighed by the old one is
+ * rescaled. */
+static void raise_top(const struct unit *u, int r, float top, float scale) {
+    struct group *g = u->g;
+    const vf alpha = attn_tiles_exp2(attn_vset((g->top[r] - top) * scale));
+    float *sum = g->sum[g->now][r];
     g->top[r] = top;
-    g->limit[r] = top + LAZY / scale;
-    attn_vstore(g->sum[r], attn_vload(g->sum[r]) * alpha);
-    for (int c = 0; g->started && c < COLUMNS_V; c += ATTN_VL)
-        attn_vstore(&g->o[r][c], attn_vload(&g->o[r][c]) * alpha);
+    attn_vstore(sum, attn_vload(sum) * alpha);
+    for (int n = 0; g->started && n < TILES_O; n++)
+        attn_vstore(g->o[n][r], attn_vload(g->o[n][r]) * alpha);
+    for (int c = 1; c <= u->earlier; c++)
+        attn_scale_halves(u->p[-c][r], alpha);
 }
 
-/* Scores of keys that row r does not see become -inf. */
-ATTN_INLINE void mask_row(const struct job *job, int r) {
-    const vi lo = job->g->lo[r] - attn_vlanes(), hi = job->g->hi[r] - attn_vlanes();
-    for (int32_t c = 0; c < job->chunks; c++) {
-        float *s = &job->s[r][c * CHUNK];
-        const int32_t key = job->first + c * CHUNK;
-        if (c >= job->clear && c < job->clear_end)
-            continue;
+/* Scores of keys that a row does not see become -inf. */
+ATTN_NOINLINE void mask_scores(const struct unit *u) {
+    const int32_t key = u->chunk * CHUNK;
+    for (int r = 0; r < ROWS; r++) {
+        const vi lo = u->g->lo[r] - attn_vlanes(), hi = u->g->hi[r] - attn_vlanes();
+        float *s = u->s[0][r], *s2 = u->s[1][r];
         attn_vstore(s, attn_vsee(attn_vload(s), key, lo, hi));
-        attn_vstore(s + ATTN_VL, attn_vsee(attn_vload(s + ATTN_VL), key + ATTN_VL, lo, hi));
+        attn_vstore(s2, attn_vsee(attn_vload(s2), key + ATTN_VL, lo, hi));
     }
 }
 
-/* Turns the scores of one row into weights. */
-ATTN_INLINE void weigh_row(const struct job *job, int r) {
-    struct group *g = job->g;
-    const float *s = job->s[r], scale = job->scale;
-    const int32_t chunks = job->chunks;
-    uint16_t *p = job->p[r];
-    vf most = attn_vset(-INFINITY), most2 = most;
-    if (job->clear > 0 || job->clear_end < chunks)
-        mask_row(job, r);
-    ATTN_UNROLL($(UNROLL))
-    for (int32_t c = 0; c < chunks; c++) {
-        most = attn_vmax(most, attn_vload(s + c * CHUNK));
-        most2 = attn_vmax(most2, attn_vload(s + c * CHUNK + ATTN_VL));
-    }
-    most = attn_vmax(most, most2);
-    if (__builtin_expect(attn_vabove(most, attn_vset(g->limit[r])), 0))
-        raise_top(g, r, most, scale);
-
-    const float top = g->top[r];
-    vf sum = attn_vload(g->sum[r]), sum2 = {0};
-    ATTN_UNROLL($(UNROLL))
-    for (int32_t c = 0; c < chunks; c++) {
-        const vf x = attn_vload(s + c * CHUNK), x2 = attn_vload(s + c * CHUNK + ATTN_VL);
-        const vf w = attn_vexp2_native((x - top) * scale);
-        const vf w2 = attn_vexp2_native((x2 - top) * scale);
-        attn_store_halves(p + c * CHUNK, w, w2, CHUNK);
-        sum += w;
-        sum2 += w2;
-    }
-    attn_vstore(g->sum[r], sum + sum2);
+ATTN_INLINE void mask_if_needed(const struct unit *u) {
+    if (__builtin_expect(u->chunk < u->g->clear || u->chunk >= u->g->clear_end, 0))
+        mask_scores(u);
 }
 
-/* The scores of a job, chunk by chunk in four tiles. Between their steps stand rows of weights of
- * the job before it, if there is one: vectors work on these while tiles work on those. */
-ATTN_INLINE void scores(const struct job *job, const struct job *before) {
-    const int32_t steps = job->chunks * TILES, share = before ? (ROWS + steps - 1) / steps : 0;
-    int32_t row = 0;
-    for (int32_t c = 0; c < job->chunks; c++) {
-        const uint16_t *k = job->k + (int64_t)c * K_CHUNK;
-        float *s = &job->s[0][c * CHUNK], *low = s + ATTN_TILE_ROWS * S_ROW;
-        ATTN_TILE_CLEAR(0);
-        ATTN_TILE_CLEAR(1);
-        ATTN_TILE_CLEAR(2);
-        ATTN_TILE_CLEAR(3);
-        for (int i = 0; i < TILES; i++, k += 1024) {
-            ATTN_TILE_LOAD(4, job->g->q[i], 64);
-            LOAD_KV(6, k, 64);
-            ATTN_TILE_MULTIPLY(0, 4, 6);
-            LOAD_KV(7, k + ATTN_TILE_ELEMENTS, 64);
-            ATTN_TILE_MULTIPLY(1, 4, 7);
-            ATTN_TILE_LOAD(5, job->g->q[i] + ATTN_TILE_ROWS, 64);
-            ATTN_TILE_MULTIPLY(2, 5, 6);
-            ATTN_TILE_MULTIPLY(3, 5, 7);
-            for (int32_t end = min(ROWS, row + share); row < end; row++)
-                weigh_row(before, row);
-        }
-        ATTN_TILE_STORE(0, s, 4 * S_ROW);
-        ATTN_TILE_STORE(1, s + ATTN_VL, 4 * S_ROW);
-        ATTN_TILE_STORE(2, low, 4 * S_ROW);
-        ATTN_TILE_STORE(3, low + ATTN_VL, 4 * S_ROW);
+/* Rows that are weighed: what the loop over them needs, in registers. */
+struct rows {
+    const float (*s)[ATTN_VL], (*s2)[ATTN_VL], (*sum)[ATTN_VL], *top;
+    float (*new_sum)[ATTN_VL];
+    uint16_t (*p)[CHUNK];
+};
+
+ATTN_INLINE struct rows rows_of(const struct unit *u) {
+    struct group *g = u->g;
+    return (struct rows){.s = u->s[0],
+                         .s2 = u->s[1],
+                         .sum = g->sum[g->now],
+                         .top = g->top,
+                         .new_sum = g->sum[g->now ^ 1],
+                         .p = u->p[0]};
+}
+
+/* Turns the scores of one row into weights, and returns these. */
+ATTN_INLINE __m512i weigh_row(struct rows x, int r, float top, float scale) {
+    const vf w = attn_tiles_exp2((attn_vload(x.s[r]) - top) * scale);
+    const vf w2 = attn_tiles_exp2((attn_vload(x.s2[r]) - top) * scale);
+    const __m512i p = attn_round_halves(w, w2);
+    _mm512_store_si512(x.p[r], p);
+    attn_vstore(x.new_sum[r], attn_vload(x.sum[r]) + (w + w2));
+    return p;
+}
+
+/* Weighs a unit again some of whose rows must get another top. */
+ATTN_NOINLINE void weigh_again(const struct unit *u, float scale) {
+    for (int r = 0; r < ROWS; r++) {
+        const vf most = attn_vmax(attn_vload(u->s[0][r]), attn_vload(u->s[1][r]));
+        const float largest = _mm512_reduce_max_ps((__m512)most), *top = &u->g->top[r];
+        if (largest > *top + LAZY / scale)
+            raise_top(u, r, largest, scale);
+        weigh_row(rows_of(u), r, largest == -INFINITY && *top == -INFINITY ? 0.0F : *top, scale);
     }
 }
 
-ATTN_NOINLINE void scores_alone(const struct job *job) {
-    scores(job, NULL);
+/* Behind the last row; `most`: the largest weights by lanes, which as integers are in order, too.
+ */
+ATTN_INLINE void finish_weights(const struct unit *u, __m512i most, float scale) {
+    if (__builtin_expect(attn_halves_above(most, 0x3f80 + LAZY * 0x80), 0))
+        weigh_again(u, scale);
+    u->g->now ^= 1;
 }
 
-ATTN_NOINLINE void scores_between(const struct job *job, const struct job *before) {
-    scores(job, before);
+/* The scores of a unit, whose packed keys are at k, in four tiles. Between the steps stand the
+ * weights of the unit before it, if there is one: vectors work on these while tiles work on those.
+ */
+ATTN_INLINE void scores(const struct unit *u, const uint16_t *k, const struct unit *before,
+                        float scale) {
+    const struct rows x = before ? rows_of(before) : (struct rows){0};
+    __m512i most = _mm512_setzero_si512();
+    int row = 0;
+    ATTN_TILE_CLEAR(0);
+    ATTN_TILE_CLEAR(1);
+    ATTN_TILE_CLEAR(2);
+    ATTN_TILE_CLEAR(3);
+    for (int i = 0; i < TILES; i++, k += 1024) {
+        ATTN_TILE_LOAD(4, u->g->q[i], 64);
+        LOAD_KV(6, k, 64);
+        ATTN_TILE_MULTIPLY(0, 4, 6);
+        LOAD_KV(7, k + ATTN_TILE_ELEMENTS, 64);
+        ATTN_TILE_MULTIPLY(1, 4, 7);
+        ATTN_TILE_LOAD(5, u->g->q[i] + ATTN_TILE_ROWS, 64);
+        ATTN_TILE_MULTIPLY(2, 5, 6);
+        ATTN_TILE_MULTIPLY(3, 5, 7);
+        if (before && i == 0)
+            mask_if_needed(before);
+        for (const int end = (i + 1) * ROWS / TILES; before && row < end; row++)
+            most = attn_halves_max(most, weigh_row(x, row, x.top[row], scale));
+    }
+    ATTN_TILE_STORE(0, u->s[0], 64);
+    ATTN_TILE_STORE(1, u->s[1], 64);
+    ATTN_TILE_STORE(2, u->s[0] + ATTN_TILE_ROWS, 64);
+    ATTN_TILE_STORE(3, u->s[1] + ATTN_TILE_ROWS, 64);
+    if (before)
+        finish_weights(before, most, scale);
 }
 
-ATTN_NOINLINE void weights(const struct job *job) {
+ATTN_NOINLINE void scores_alone(const struct unit *u, const uint16_t *k) {
+    scores(u, k, NULL, 0.0F);
+}
+
+ATTN_NOINLINE void scores_between(const struct unit *u, const uint16_t *k,
+                                  const struct unit *before, float scale) {
+    scores(u, k, before, scale);
+}
+
+ATTN_NOINLINE void weights(const struct unit *u, float scale) {
+    const struct rows x = rows_of(u);
+    __m512i most = _mm512_setzero_si512();
+    mask_if_needed(u);
     for (int r = 0; r < ROWS; r++)
-        weigh_row(job, r);
+        most = attn_halves_max(most, weigh_row(x, r, x.top[r], scale));
+    finish_weights(u, most, scale);
 }
 
-/* O += P V in `pair` + 1 tiles of columns, of which the first is tile n. */
-ATTN_INLINE void output_tiles(const int pair, const struct job *job, int n) {
-    float *o = &job->g->o[0][n * ATTN_VL], *low = o + ATTN_TILE_ROWS * COLUMNS_V;
-    if (job->g->started) {
-        ATTN_TILE_LOAD(0, o, 4 * COLUMNS_V);
-        ATTN_TILE_LOAD(2, low, 4 * COLUMNS_V);
+/* O += P V in `pair` + 1 tiles of columns, of which the first is tile n; v: of the first chunk. */
+ATTN_INLINE void output_tiles(const int pair, struct group *g, int n,
+                              const uint16_t (*p)[ROWS][CHUNK], const uint16_t *v, int32_t chunks) {
+    float(*o)[ATTN_VL] = g->o[n], (*o2)[ATTN_VL] = g->o[n + pair];
+    if (g->started) {
+        ATTN_TILE_LOAD(0, o, 64);
+        ATTN_TILE_LOAD(2, o + ATTN_TILE_ROWS, 64);
         if (pair) {
-            ATTN_TILE_LOAD(1, o + ATTN_VL, 4 * COLUMNS_V);
-            ATTN_TILE_LOAD(3, low + ATTN_VL, 4 * COLUMNS_V);
+            ATTN_TILE_LOAD(1, o2, 64);
+            ATTN_TILE_LOAD(3, o2 + ATTN_TILE_ROWS, 64);
         }
     } else {
         ATTN_TILE_CLEAR(0);
@@ -262,13 +287,11 @@ ATTN_INLINE void output_tiles(const int pair, const struct job *job, int n) {
         ATTN_TILE_CLEAR(2);
         ATTN_TILE_CLEAR(3);
     }
-    for (int32_t c = 0; c < job->chunks; c++) {
-        const uint16_t *v = job->v + (int64_t)c * V_CHUNK + n * ATTN_TILE_ELEMENTS;
-        const uint16_t *p = &job->p[0][c * CHUNK];
-        ATTN_TILE_LOAD(4, p, 2 * P_ROW);
+    for (int32_t c = 0; c < chunks; c++, v += V_CHUNK) {
+        ATTN_TILE_LOAD(4, p[c], 64);
         LOAD_KV(6, v, 64);
         ATTN_TILE_MULTIPLY(0, 4, 6);
-        ATTN_TILE_LOAD(5, p + ATTN_TILE_ROWS * P_ROW, 2 * P_ROW);
+        ATTN_TILE_LOAD(5, p[c] + ATTN_TILE_ROWS, 64);
         ATTN_TILE_MULTIPLY(2, 5, 6);
         if (pair) {
             LOAD_KV(7, v + ATTN_TILE_ELEMENTS, 64);
@@ -276,76 +299,67 @@ ATTN_INLINE void output_tiles(const int pair, const struct job *job, int n) {
             ATTN_TILE_MULTIPLY(3, 5, 7);
         }
     }
-    ATTN_TILE_STORE(0, o, 4 * COLUMNS_V);
-    ATTN_TILE_STORE(2, low, 4 * COLUMNS_V);
+    ATTN_TILE_STORE(0, o, 64);
+    ATTN_TILE_STORE(2, o + ATTN_TILE_ROWS, 64);
     if (pair) {
-        ATTN_TILE_STORE(1, o + ATTN_VL, 4 * COLUMNS_V);
-        ATTN_TILE_STORE(3, low + ATTN_VL, 4 * COLUMNS_V);
+        ATTN_TILE_STORE(1, o2, 64);
+        ATTN_TILE_STORE(3, o2 + ATTN_TILE_ROWS, 64);
     }
 }
 
-ATTN_NOINLINE void outputs(const struct job *job) {
-    for (int n = 0; n + 2 <= TILES_V; n += 2)
-        output_tiles(1, job, n);
-    if (TILES_V % 2)
-        output_tiles(0, job, TILES_V - 1);
-    job->g->started = 1;
-}
-
-/* A walk over blocks of keys, and in each over the groups of a task. */
+/* What a task walks through. */
 struct walk {
     struct scratch *w;
     const uint16_t *k, *v; /* packed, of key 0 */
-    int32_t key, end, group, groups;
+    int32_t begin, end;    /* chunks */
+    int32_t groups;
     float scale;
 };
 
-/* The next job of a walk, its scores in s[odd]; 0 behind the last. */
-static int next_job(struct walk *walk, int odd, struct job *job) {
-    for (; walk->key < walk->end; walk->key += BK, walk->group = 0) {
-        while (walk->group < walk->groups) {
-            struct group *g = &walk->w->group[walk->group++];
-            const int32_t first = max(walk->key, g->begin), end = min(walk->key + BK, g->end);
-            const int32_t chunks = (end - first + CHUNK - 1) / CHUNK;
-            if (first >= end)
-                continue;
-            *job = (struct job){.g = g,
-                                .k = walk->k + (int64_t)(first / CHUNK) * K_CHUNK,
-                                .v = walk->v + (int64_t)(first / CHUNK) * V_CHUNK,
-                                .first = first,
-                                .chunks = chunks,
-                                .clear = (g->all_begin - first + CHUNK - 1) / CHUNK,
-                                .clear_end = (g->all_end - first) / CHUNK,
-                                .scale = walk->scale,
-                                .s = walk->w->s[odd],
-                                .p = walk->w->p};
-            return 1;
+/* O of a group from the weights of a block; `last`: its last unit. */
+ATTN_NOINLINE void outputs(const struct walk *walk, const struct unit *last) {
+    struct group *g = last->g;
+    const int32_t chunks = last->earlier + 1, first = last->chunk - last->earlier;
+    const uint16_t(*p)[ROWS][CHUNK] = (const void *)(last->p - last->earlier);
+    const uint16_t *v = walk->v + (int64_t)first * V_CHUNK;
+    for (int n = 0; n + 2 <= TILES_V; n += 2)
+        output_tiles(1, g, n, p, v + n * ATTN_TILE_ELEMENTS, chunks);
+    if (TILES_V % 2)
+        output_tiles(0, g, TILES_V - 1, p, v + (TILES_V - 1) * ATTN_TILE_ELEMENTS, chunks);
+    g->started = 1;
+}
+
+/* Takes the next unit, and finishes the one before it, which it replaces. */
+static void step(const struct walk *walk, struct group *g, int32_t block, int32_t chunk,
+                 struct unit *before) {
+    const uint16_t *k = walk->k + (int64_t)chunk * K_CHUNK;
+    const struct unit now = {.g = g,
+                             .chunk = chunk,
+                             .block = block,
+                             .s = walk->w->s[before->s == walk->w->s[0]],
+                             .p = &walk->w->p[chunk - block],
+                             .earlier = chunk - max(block, g->begin)};
+    if (!before->g) {
+        scores_alone(&now, k);
+    } else {
+        scores_between(&now, k, before, walk->scale);
+        if (now.g != before->g || now.block != before->block)
+            outputs(walk, before);
+    }
+    *before = now;
+}
+
+static void attend(const struct walk *walk) {
+    struct unit last = {.g = NULL};
+    for (int32_t block = walk->begin; block < walk->end; block += BLOCK)
+        for (struct group *g = walk->w->group; g < walk->w->group + walk->groups; g++) {
+            const int32_t end = min(block + BLOCK, g->end);
+            for (int32_t chunk = max(block, g->begin); chunk < end; chunk++)
+                step(walk, g, block, chunk, &last);
         }
-    }
-    return 0;
-}
-
-static void attend(struct walk walk) {
-    struct job job;
-    while (next_job(&walk, 0, &job)) {
-        scores_alone(&job);
-        weights(&job);
-        outputs(&job);
-    }
-}
-
-static void attend_overlapped(struct walk walk) {
-    struct job job[2];
-    int now = 0, more = next_job(&walk, 0, &job[0]);
-    if (more)
-        scores_alone(&job[0]);
-    for (; more; now ^= 1) {
-        more = next_job(&walk, (now ^ 1) & OVERLAP, &job[now ^ 1]);
-        if (more)
-            scores_between(&job[now ^ 1], &job[now]);
-        else
-            weights(&job[now]);
-        outputs(&job[now]);
+    if (last.g) {
+        weights(&last, walk->scale);
+        outputs(walk, &last);
     }
 }
 
@@ -353,14 +367,15 @@ static void store_outputs(const struct attn_task *t, struct group *g) {
     const attn_forward_args *a = t->a;
     for (int32_t r = 0; r < g->rows; r++) {
         const int sees = max(0, g->lo[r]) <= g->hi[r];
-        const float sum = _mm512_reduce_add_ps((__m512)attn_vload(g->sum[r])), factor = 1.0F / sum;
+        const float sum = _mm512_reduce_add_ps((__m512)attn_vload(g->sum[g->now][r])),
+                    factor = 1.0F / sum;
         uint16_t *o = (uint16_t *)a->o + offset_of(t, g, a->o_stride, r);
         vf zero = {0}; /* or NaN: 0 times O, as it was summed up */
         for (int c = 0; c < DV; c += 32) {
             vf x = {0}, x2 = {0};
             if (sees) {
-                x = attn_vload(&g->o[r][c]) * factor;
-                x2 = attn_vload(&g->o[r][c + ATTN_VL]) * factor;
+                x = attn_vload(g->o[c / ATTN_VL][r]) * factor;
+                x2 = attn_vload(g->o[c / ATTN_VL + 1][r]) * factor;
                 zero += (x + x2 * 0.0F) * 0.0F;
             }
             attn_store_halves(o + c, x, x2, min(32, DV - c));
@@ -415,20 +430,17 @@ int $(KERNEL)(const attn_forward_args *a, int task, int worker) {
     struct walk walk = {.w = w,
                         .k = packed(a, 1, head, K_CHUNK),
                         .v = packed(a, 2, head, V_CHUNK),
-                        .key = a->seq_kv,
+                        .begin = INT32_MAX,
                         .scale = scale_of(a)};
     for (int64_t row = t.row; walk.groups < GROUPS && row < t.rows; row += ROWS) {
         struct group *g = &w->group[walk.groups++];
         start_group(&t, g, row);
-        walk.key = min(walk.key, g->begin);
+        walk.begin = min(walk.begin, g->begin);
         walk.end = max(walk.end, g->end);
     }
-    attn_tiles_begin();
-    if (OVERLAP)
-        attend_overlapped(walk);
-    else
-        attend(walk);
-    attn_tiles_end();
+    const unsigned before = attn_tiles_begin();
+    attend(&walk);
+    attn_tiles_end(before);
     for (struct group *g = w->group; g < w->group + walk.groups; g++)
         store_outputs(&t, g);
     return 0;

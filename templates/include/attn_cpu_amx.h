@@ -35,19 +35,30 @@ enum { ATTN_TILE_ROWS = 16, ATTN_TILE_HALVES = 32, ATTN_TILE_ELEMENTS = 512 };
 #define ATTN_TILE_CLEAR(tile) _tile_zero(tile)
 #define ATTN_TILE_MULTIPLY(c, a, b) _tile_dpbf16ps(c, a, b)
 
-/* Between these two, all eight tiles are whole ones. The process must have the permission. */
-ATTN_INLINE void attn_tiles_begin(void) {
+/* Between these two, all eight tiles are whole ones, and denormal results of vectors are 0 as those
+ * of tiles are. The process must have the permission. `end` takes what `begin` returned. */
+ATTN_INLINE unsigned attn_tiles_begin(void) {
     static const struct {
         uint8_t palette, start_row, reserved[14];
         uint16_t row_bytes[16];
         uint8_t rows[16];
     } config = {1, 0, {0}, {64, 64, 64, 64, 64, 64, 64, 64}, {16, 16, 16, 16, 16, 16, 16, 16}};
+    const unsigned before = _mm_getcsr();
     ATTN_TILE_FENCE();
     _tile_loadconfig(&config);
+    _mm_setcsr(before | _MM_FLUSH_ZERO_ON);
+    return before;
 }
 
-ATTN_INLINE void attn_tiles_end(void) {
+ATTN_INLINE void attn_tiles_end(unsigned before) {
     _tile_release();
+    _mm_setcsr(before);
+}
+
+/* 2^t, between the two: without attn_vexp2_native's care for denormal results. */
+ATTN_INLINE attn_vf attn_tiles_exp2(attn_vf t) {
+    const __m512 f = _mm512_reduce_ps((__m512)t, _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC);
+    return (attn_vf)_mm512_scalef_ps((__m512)attn_vexp2_unit((attn_vf)f), (__m512)t);
 }
 
 /* 32 numbers of bf16 of which the first `count` exist; the others are 0 and are not read. */
@@ -55,15 +66,35 @@ ATTN_INLINE __m512i attn_halves(const uint16_t *from, int count) {
     return _mm512_maskz_loadu_epi16((__mmask32)((1ULL << count) - 1), from);
 }
 
-/* The first `count` of 32 floats, a's before b's, rounded to bf16. */
-ATTN_INLINE void attn_store_halves(uint16_t *to, attn_vf a, attn_vf b, int count) {
-    const __m512i x = (__m512i)_mm512_cvtne2ps_pbh((__m512)b, (__m512)a);
-    _mm512_mask_storeu_epi16(to, (__mmask32)((1ULL << count) - 1), x);
+/* 32 floats, a's before b's, rounded to bf16. */
+ATTN_INLINE __m512i attn_round_halves(attn_vf a, attn_vf b) {
+    return (__m512i)_mm512_cvtne2ps_pbh((__m512)b, (__m512)a);
 }
 
-/* Some lane of a is above b's. */
-ATTN_INLINE int attn_vabove(attn_vf a, attn_vf b) {
-    return _mm512_cmp_ps_mask((__m512)a, (__m512)b, _CMP_GT_OQ) != 0;
+/* The first `count` of 32 floats, a's before b's, rounded to bf16. */
+ATTN_INLINE void attn_store_halves(uint16_t *to, attn_vf a, attn_vf b, int count) {
+    _mm512_mask_storeu_epi16(to, (__mmask32)((1ULL << count) - 1), attn_round_halves(a, b));
+}
+
+/* 32 numbers of bf16, each times its factor. */
+ATTN_INLINE void attn_scale_halves(uint16_t *x, attn_vf factor) {
+    const __m512i pairs = _mm512_load_si512(x);
+    const attn_vf even = (attn_vf)_mm512_slli_epi32(pairs, 16) * factor;
+    const attn_vf odd = (attn_vf)_mm512_and_si512(pairs, _mm512_set1_epi32(-65536)) * factor;
+    const __m512i rounded = attn_round_halves(even, odd);
+    const __m512i low = _mm512_cvtepu16_epi32(_mm512_castsi512_si256(rounded));
+    const __m512i high = _mm512_cvtepu16_epi32(_mm512_extracti64x4_epi64(rounded, 1));
+    _mm512_store_si512(x, _mm512_or_si512(low, _mm512_slli_epi32(high, 16)));
+}
+
+/* The larger of 32 numbers of bf16 that are not negative; NaN is the largest. */
+ATTN_INLINE __m512i attn_halves_max(__m512i a, __m512i b) {
+    return _mm512_max_epu16(a, b);
+}
+
+/* Some of 32 such numbers is above the one with these bits. */
+ATTN_INLINE int attn_halves_above(__m512i a, int bits) {
+    return _mm512_cmpgt_epu16_mask(a, _mm512_set1_epi16((short)bits)) != 0;
 }
 
 /* Lane i: i. */

@@ -18,7 +18,7 @@ for arch in cpu:generic cpu:avx2 cpu:avx512; do
         eval "$(sed -n '1s,^// ,,p' $family.c)" || echo "$family does not compile for $arch"
     done
 done
-for config in OVERLAP=1 "OVERLAP=0 LAZY=0 LOAD_KV=stream GROUPS=8" "EXP_DEGREE=5 BLOCK_K=256 OPT=-O2"; do
+for config in GROUPS=1 "LOAD_KV=keep GROUPS=8 BLOCK_K=64" "EXP_DEGREE=5 BLOCK_K=256 OPT=-O2"; do
     attntune show amx_forward fwd:bf16:b1:h4:s999:d80:dv48:window9,0 $config --arch cpu:avx512_amx \
         >amx_forward.c || exit
     [ "$(uname -m)" = x86_64 ] || continue

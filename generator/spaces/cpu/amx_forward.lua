@@ -29,12 +29,9 @@ return family {
   end,
 
   params = {
-    { "BLOCK_K", { 64, 128, 256 }, "keys of a job: of one turn of scores, weights and outputs" },
+    { "BLOCK_K", { 64, 128, 256, 512, 1024 }, "keys of a block, between loads and stores of O" },
     { "GROUPS", { 1, 2, 4, 8, 16 }, "groups of a task, which share each block of K and V" },
-    { "OVERLAP", { 0, 1 }, "1: scores of the next job stand between the rows of weights" },
-    { "LAZY", { 0, 8 }, "O is rescaled when a weight would be above two to this power" },
     { "EXP_DEGREE", { 3, 4, 5 }, "degree of the polynomial for 2^x" },
-    { "UNROLL", { 1, 2, 4 }, "chunks of 32 keys unrolled in the loops over weights" },
     { "LOAD_KV", { "keep", "stream" }, "tiles of K and V are to stay in the first cache, or not" },
     { "PACK_GQA", { 0, 1 }, "1: the heads that share K and V are rows of one task" },
     { "ORDER", { "longest_first", "row" }, "order in which tasks are dealt" },
@@ -43,7 +40,7 @@ return family {
   },
 
   core = {
-    EXP_DEGREE = { 3, 4 }, UNROLL = { 2 }, PACK_GQA = { 1 }, ORDER = { "longest_first" },
+    EXP_DEGREE = { 3, 4 }, PACK_GQA = { 1 }, ORDER = { "longest_first" },
     COMPILER = { "cc" }, OPT = { "-O3" },
   },
 
@@ -51,15 +48,14 @@ return family {
     c.HEAD_DIM, c.HEAD_DIM_V = p.head_dim, p.head_dim_v
     c.LSE = p.lse
     c.TILES, c.TILES_V = ceil_div(p.head_dim, 32), ceil_div(p.head_dim_v, 16)
-    c.COLUMNS_V = round_up(p.head_dim_v, 32)
+    c.TILES_O = round_up(c.TILES_V, 2)
     c.PACK_SYMBOL, c.PACK_ROWS = "amx_forward_pack", PACK_ROWS
     c.LOAD = c.LOAD_KV == "keep" and "ATTN_TILE_LOAD" or "ATTN_TILE_STREAM"
 
     -- The size of struct scratch, padding included.
-    local scores = 4 * (1 + c.OVERLAP) * ROWS * (c.BLOCK_K + 16)
-    local weights = 2 * ROWS * (c.BLOCK_K + 32)
-    local group = ROWS * (64 * c.TILES + 4 * c.COLUMNS_V + 64 + 24) + 64
-    c.SCRATCH_BYTES = round_up(scores + weights + c.GROUPS * group, 256)
+    local group = 64 * ROWS * (c.TILES + c.TILES_O + 2) + 20 * ROWS + 64
+    local weights = 2 * ROWS * c.BLOCK_K
+    c.SCRATCH_BYTES = round_up(256 * ROWS + weights + c.GROUPS * group, 256)
   end,
 
   require = {
@@ -92,9 +88,8 @@ return family {
 
   defaults = function(p, dev)
     return {
-      BLOCK_K = 256, GROUPS = groups(p, dev), OVERLAP = 1, LAZY = 8,
-      EXP_DEGREE = p.lse and 4 or 3, UNROLL = 2,
-      LOAD_KV = p.head_dim <= 64 and "stream" or "keep", PACK_GQA = 1,
+      BLOCK_K = 512, GROUPS = groups(p, dev), EXP_DEGREE = p.lse and 4 or 3,
+      LOAD_KV = "stream", PACK_GQA = 1,
       ORDER = "longest_first", COMPILER = "cc", OPT = "-O3",
     }
   end,
