@@ -10,13 +10,16 @@
 void attn_lua_push_class(lua_State *L, const attn_problem *problem) {
     lua_newtable(L);
     attn_lua_set_text(L, "op", "forward");
-    attn_lua_set_text(L, "dtype", attn_dtype_name(problem->dtype));
+    bool tf32 = problem->dtype == ATTN_TF32; /* a family of f32 that does not ask is too exact */
+    attn_lua_set_text(L, "dtype", attn_dtype_name(tf32 ? ATTN_F32 : problem->dtype));
     attn_lua_set_integer(L, "head_dim", problem->head_dim);
     attn_lua_set_integer(L, "head_dim_v", problem->head_dim_v);
     attn_lua_set_text(L, "mask", attn_mask_name(problem->mask));
     attn_lua_set_text(L, "alignment", problem->alignment == ATTN_A16 ? "a16" : "a1");
     lua_pushboolean(L, (problem->features & ATTN_FEATURE_LSE) != 0);
     lua_setfield(L, -2, "lse");
+    lua_pushboolean(L, tf32);
+    lua_setfield(L, -2, "tf32");
 }
 
 void attn_lua_push_runtime(lua_State *L, const attn_problem *problem) {

@@ -15,6 +15,7 @@ static const attn_bounds BOUNDS[] = {
     [ATTN_F32] = {5e-6, ATTN_ROW_FACTOR * 5e-6, 2e-6},
     [ATTN_F16] = {6e-4, ATTN_ROW_FACTOR * 6e-4, 1e-5},
     [ATTN_BF16] = {5e-3, ATTN_ROW_FACTOR * 5e-3, 1e-5},
+    [ATTN_TF32] = {6e-4, ATTN_ROW_FACTOR * 6e-4, 1e-5},
 };
 
 attn_bounds attn_bounds_of(attn_dtype dtype, double plain) {

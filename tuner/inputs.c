@@ -72,7 +72,7 @@ static int64_t extent(const int64_t stride[3], int64_t batch, int64_t heads, int
 }
 
 static void poison(attn_dtype dtype, void *at, size_t n, bool output) {
-    if (dtype == ATTN_F32) {
+    if (attn_dtype_size(dtype) == 4) {
         uint32_t *word = at;
         for (size_t i = 0; i < n; i++)
             word[i] = output ? ATTN_POISON_OUTPUT_F32 : ATTN_POISON_INPUT_F32;
@@ -94,7 +94,7 @@ bool attn_poison_is_output(attn_dtype dtype, const void *at, size_t n) {
     uint32_t other = 0;
     for (size_t i = 0; i < n && !other; i += PART) {
         const size_t end = n - i < PART ? n : i + PART;
-        if (dtype == ATTN_F32)
+        if (attn_dtype_size(dtype) == 4)
             for (size_t k = i; k < end; k++)
                 other |= word[k] ^ ATTN_POISON_OUTPUT_F32;
         else
@@ -108,7 +108,8 @@ bool attn_poison_has_input(attn_dtype dtype, const void *at, size_t n) {
     const uint32_t *word = at;
     const uint16_t *half = at;
     for (size_t i = 0; i < n; i++)
-        if (dtype == ATTN_F32 ? word[i] == ATTN_POISON_INPUT_F32 : half[i] == ATTN_POISON_INPUT_16)
+        if (attn_dtype_size(dtype) == 4 ? word[i] == ATTN_POISON_INPUT_F32
+                                        : half[i] == ATTN_POISON_INPUT_16)
             return true;
     return false;
 }

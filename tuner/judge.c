@@ -114,8 +114,10 @@ static struct squares compare_bf16(const unsigned char *got, const unsigned char
     return compare_row(ATTN_BF16, 2, got, want, columns);
 }
 
-static row_comparison *const COMPARISONS[] = {
-    [ATTN_F32] = compare_f32, [ATTN_F16] = compare_f16, [ATTN_BF16] = compare_bf16};
+static row_comparison *const COMPARISONS[] = {[ATTN_F32] = compare_f32,
+                                              [ATTN_F16] = compare_f16,
+                                              [ATTN_BF16] = compare_bf16,
+                                              [ATTN_TF32] = compare_f32};
 
 /* Adds what the rows [first, first + rows) sum to; rows is at most BLOCK. */
 static bool judge_block(struct judging *j, int64_t head, int64_t first, int64_t rows,

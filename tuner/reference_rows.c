@@ -11,7 +11,8 @@ enum { BLOCK = 8, ROWS_A_HEAD = 64 };
 #define GROUP_SHARE (2.0 / 3.0) /* of the budget, for the chosen group */
 
 /* Bringing an element of K or V to double costs as much as so many multiplications. */
-static const double CONVERSION[] = {[ATTN_F32] = 2, [ATTN_F16] = 6, [ATTN_BF16] = 3};
+static const double CONVERSION[] = {
+    [ATTN_F32] = 2, [ATTN_F16] = 6, [ATTN_BF16] = 3, [ATTN_TF32] = 2};
 
 struct choice {
     attn_random random;

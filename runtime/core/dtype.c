@@ -8,7 +8,7 @@
 
 void attn_dtype_to_float(attn_dtype dtype, const void *from, float *to, size_t n) {
     const uint16_t *half = from;
-    if (dtype == ATTN_F32)
+    if (dtype == ATTN_F32 || dtype == ATTN_TF32)
         memcpy(to, from, n * sizeof *to);
     else if (dtype == ATTN_F16)
         for (size_t i = 0; i < n; i++)
@@ -31,10 +31,23 @@ void attn_dtype_to_double(attn_dtype dtype, const void *from, double *to, size_t
     }
 }
 
+/* To 11 bits, half to even; what is not finite stays so. */
+static float round_tf32(float x) {
+    uint32_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    if ((bits & 0x7f800000u) != 0x7f800000u)
+        bits = (bits + 0xfff + (bits >> 13 & 1)) & ~0x1fffu;
+    memcpy(&x, &bits, sizeof x);
+    return x;
+}
+
 void attn_dtype_from_float(attn_dtype dtype, const float *from, void *to, size_t n) {
     uint16_t *half = to;
     if (dtype == ATTN_F32)
         memcpy(to, from, n * sizeof *from);
+    else if (dtype == ATTN_TF32)
+        for (size_t i = 0; i < n; i++)
+            ((float *)to)[i] = round_tf32(from[i]);
     else if (dtype == ATTN_F16)
         for (size_t i = 0; i < n; i++)
             half[i] = attn_f16_of_float(from[i]);

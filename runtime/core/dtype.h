@@ -1,4 +1,5 @@
-/* dtype.h: elements of each dtype to and from float and double. Narrowing rounds as half.h says. */
+/* dtype.h: elements of each dtype to and from float and double. Narrowing rounds as half.h says;
+ * tf32 are floats whose last 13 bits are 0. */
 #ifndef ATTN_DTYPE_H
 #define ATTN_DTYPE_H
 

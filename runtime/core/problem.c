@@ -44,7 +44,7 @@ int64_t attn_field_get(const attn_problem *p, attn_field field) {
 }
 
 size_t attn_dtype_size(attn_dtype dtype) {
-    return dtype == ATTN_F32 ? 4 : 2;
+    return dtype == ATTN_F32 || dtype == ATTN_TF32 ? 4 : 2;
 }
 
 static attn_status fault(char *error, size_t size, const char *format, ...) ATTN_PRINTF(3, 4);
@@ -83,7 +83,7 @@ static attn_status check_ranges(const attn_problem *p, char *error, size_t size)
 attn_status attn_problem_check(const attn_problem *p, char *error, size_t size) {
     if (!p)
         return fault(error, size, "the problem is NULL");
-    if (p->op != ATTN_OP_FORWARD || (unsigned)p->dtype > ATTN_BF16 ||
+    if (p->op != ATTN_OP_FORWARD || (unsigned)p->dtype > ATTN_TF32 ||
         (unsigned)p->mask > ATTN_MASK_WINDOW || (unsigned)p->layout > ATTN_QKV ||
         (unsigned)p->alignment > ATTN_A1 || (p->features & ~(uint32_t)ATTN_FEATURE_LSE))
         return fault(error, size, "op, dtype, mask, layout, alignment or features is out of range");

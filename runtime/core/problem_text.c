@@ -13,7 +13,7 @@
 
 enum { WORD_MAX = 48 };
 
-static const char *const DTYPES[] = {"f32", "f16", "bf16"};
+static const char *const DTYPES[] = {"f32", "f16", "bf16", "tf32"};
 static const char *const MASKS[] = {"none", "causal", "causal_tl", "window"};
 static const char *const LAYOUTS[] = {"bhsd", "bshd", "qkv"};
 static const char *const ALIGNMENTS[] = {"a16", "a1"};
@@ -98,6 +98,7 @@ static const struct {
     {"f32", PART_DTYPE, ATTN_F32},
     {"f16", PART_DTYPE, ATTN_F16},
     {"bf16", PART_DTYPE, ATTN_BF16},
+    {"tf32", PART_DTYPE, ATTN_TF32},
     {"none", PART_MASK, ATTN_MASK_NONE},
     {"causal", PART_MASK, ATTN_MASK_CAUSAL},
     {"causal_tl", PART_MASK, ATTN_MASK_CAUSAL_TL},
@@ -232,9 +233,12 @@ static attn_status require_parts(const struct reader *r) {
         enum part part;
         const char *form;
     } needed[] = {
-        {PART_DTYPE, "a dtype: f32, f16 or bf16"},    {PART_BATCH, "the batch: bN"},
-        {PART_HEADS_Q, "the heads: hN, or hqN:hkvN"}, {PART_HEADS_KV, "the key heads: hkvN"},
-        {PART_SEQ_Q, "the lengths: sN, or sqN:skN"},  {PART_SEQ_KV, "the key length: skN"},
+        {PART_DTYPE, "a dtype: f32, f16, bf16 or tf32"},
+        {PART_BATCH, "the batch: bN"},
+        {PART_HEADS_Q, "the heads: hN, or hqN:hkvN"},
+        {PART_HEADS_KV, "the key heads: hkvN"},
+        {PART_SEQ_Q, "the lengths: sN, or sqN:skN"},
+        {PART_SEQ_KV, "the key length: skN"},
         {PART_DIM, "the head dimension: dN"},
     };
     for (size_t i = 0; i < sizeof needed / sizeof needed[0]; i++)

@@ -137,7 +137,7 @@ static int run_bf16(const attn_forward_args *a, int task, int worker) {
 }
 
 attn_task_function *attn_reference_function(attn_dtype dtype) {
-    return dtype == ATTN_F32 ? run_f32 : dtype == ATTN_F16 ? run_f16 : run_bf16;
+    return attn_dtype_size(dtype) == 4 ? run_f32 : dtype == ATTN_F16 ? run_f16 : run_bf16;
 }
 
 void attn_reference_launch(attn_launch *launch) {

@@ -31,9 +31,9 @@ static CUtensorMapSwizzle swizzle_of(int32_t bytes) {
 }
 
 static CUtensorMapDataType type_of(attn_dtype dtype) {
-    return (CUtensorMapDataType)(dtype == ATTN_F32   ? CU_TENSOR_MAP_DATA_TYPE_FLOAT32
-                                 : dtype == ATTN_F16 ? CU_TENSOR_MAP_DATA_TYPE_FLOAT16
-                                                     : CU_TENSOR_MAP_DATA_TYPE_BFLOAT16);
+    return (CUtensorMapDataType)(attn_dtype_size(dtype) == 4 ? CU_TENSOR_MAP_DATA_TYPE_FLOAT32
+                                 : dtype == ATTN_F16         ? CU_TENSOR_MAP_DATA_TYPE_FLOAT16
+                                                             : CU_TENSOR_MAP_DATA_TYPE_BFLOAT16);
 }
 
 /* The engine wants strides that are multiples of 16 bytes and not 0; the stride of a dimension of

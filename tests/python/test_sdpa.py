@@ -106,8 +106,20 @@ def check_refusals(device):
            lambda: attntune.sdpa(*[torch.randn(1, 4, 32, 16, device=device)
                                    .transpose(2, 3)] * 3))
     raises(ValueError, "dtype", lambda: attntune.sdpa(q, q.half(), q))
+    raises(ValueError, "precision", lambda: attntune.sdpa(*[q.half()] * 3, precision="tf32"))
+    raises(ValueError, "precision", lambda: attntune.sdpa(q, q, q, precision="f16"))
     raises(attntune.Failure, "ERR_INVALID",
            lambda: attntune.sdpa(q, q, q, scale=float("inf")))
+
+
+def check_tf32(device):
+    """Within what products of 11 bits allow, and a problem of its own."""
+    q, k, v = (torch.randn(1, 4, 200, 64, device=device) for _ in range(3))
+    o = attntune.sdpa(q, k, v, precision="tf32")
+    want = expected(q, k, v, torch.ones(200, 200, dtype=torch.bool, device=device), None)[0]
+    error = ((o.double() - want).norm() / want.norm()).item()
+    assert error < 2e-3, error
+    print(f"{device} tf32: error {error:.2e}")
 
 
 def main():
@@ -119,6 +131,7 @@ def main():
             check_values(device, dtype)
         check_like_torch(device)
         check_refusals(device)
+        check_tf32(device)
     found = attntune.choice(*[torch.randn(1, 4, 64, 64)] * 3, is_causal=True)
     assert found["family"].startswith("cpu/"), found
     print("attntune", attntune.version(), found["family"], found["origin"])

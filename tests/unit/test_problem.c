@@ -17,6 +17,7 @@ static void test_round_trip(void) {
         {"fwd:f16:b1:h32:s4096:d128:causal", NULL},
         {"fwd:bf16:b4:hq32:hkv8:sq1:sk8192:d128:bshd", NULL},
         {"fwd:bf16:b2:h16:s8192:d128:window1024,0:lse", NULL},
+        {"fwd:tf32:b1:h2:s64:d64", NULL},
         {"fwd:f32:b0:h0:s0:d1:window-1,-1", NULL},
         {"fwd:f32:b1:h4:s16:d64:dv32:causal_tl:lse:qkv:a1", NULL},
         {"fwd:d64:s16:h4:b1:f32", "fwd:f32:b1:h4:s16:d64"},

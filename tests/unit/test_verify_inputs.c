@@ -59,6 +59,25 @@ static void test_dtypes(void) {
     }
 }
 
+static void test_tf32_rounding(void) {
+    static const float rows[][2] = {
+        {1.0F, 1.0F},
+        {0x1.002p0F, 0x1p0F},      /* half a unit: to even */
+        {0x1.0021p0F, 0x1.004p0F}, /* a little more */
+        {-0x1.006p0F, -0x1.008p0F},
+        {0x1.fffp0F, 0x2p0F},
+        {0x1.fffffep127F, INFINITY},
+        {INFINITY, INFINITY},
+        {1e-42F, 0.0F},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        float rounded;
+        CHECK_CASE("%a", (double)rows[i][0]);
+        attn_dtype_from_float(ATTN_TF32, rows[i], &rounded, 1);
+        CHECK(rounded == rows[i][1]);
+    }
+}
+
 /* Standard deviation of the logits, and the mean of each row's largest weight. */
 static void measure(const char *text, attn_input_kind kind, double *deviation, double *peak) {
     attn_problem p = problem_of(text);
@@ -219,6 +238,7 @@ static void test_too_large(void) {
 int main(void) {
     test_too_large();
     test_dtypes();
+    test_tf32_rounding();
     test_kinds();
     test_poison();
     test_hostile();

@@ -96,7 +96,10 @@ ATTN_API const char *attn_version(void);
  ******************************************************************/
 
 typedef enum attn_op { ATTN_OP_FORWARD } attn_op;
-typedef enum attn_dtype { ATTN_F32, ATTN_F16, ATTN_BF16 } attn_dtype;
+
+/* Of q, k, v and o; sums are kept in float32. ATTN_TF32: they are floats, of which products may
+ * take 11 bits, as exact as f16; who asks for ATTN_F32 never gets that. */
+typedef enum attn_dtype { ATTN_F32, ATTN_F16, ATTN_BF16, ATTN_TF32 } attn_dtype;
 
 /* Query i sees key j: causal iff j <= i + seq_kv - seq_q (bottom-right aligned, as flash-attn);
  * causal_tl iff j <= i (top-left, as PyTorch's is_causal); window iff

@@ -17,7 +17,7 @@ __all__ = ["sdpa", "choice", "version", "Failure"]
 
 
 def sdpa(q, k, v, attn_mask=None, dropout_p=0.0, is_causal=False, scale=None, enable_gqa=False, *,
-         causal=None, window=None, return_lse=False):
+         causal=None, window=None, return_lse=False, precision=None):
     """Attention of q [.., heads_q, seq_q, d] over k [.., heads_kv, seq_kv, d], v [.., seq_kv, dv].
 
     Three or four dimensions, f32, f16 or bf16, any strides with a contiguous last dimension.
@@ -29,6 +29,8 @@ def sdpa(q, k, v, attn_mask=None, dropout_p=0.0, is_causal=False, scale=None, en
                 aligned bottom-right; -1 for unbounded.
     scale       of the logits; None: 1/sqrt(d).
     enable_gqa  heads_q may be a multiple of heads_kv.
+    precision   "tf32": products of float32 may take 11 bits, as exact as float16; None: as the
+                tensors are (torch's allow_tf32 is not looked at).
     return_lse  also return the natural-log sum of exponentials, float32 [.., heads_q, seq_q].
 
     Rows that see no key are 0 with an LSE of -inf. Raises ValueError for arguments that make no
@@ -41,7 +43,7 @@ def sdpa(q, k, v, attn_mask=None, dropout_p=0.0, is_causal=False, scale=None, en
     if squeeze:
         q, k, v = q.unsqueeze(0), k.unsqueeze(0), v.unsqueeze(0)
     problem, o, lse, tensors = _call(torch, q, k, v, (is_causal, causal, window and tuple(window)),
-                                     enable_gqa, return_lse)
+                                     enable_gqa, return_lse, precision)
     tensors.scale = math.nan if scale is None else float(scale)
     if q.is_cuda:
         with torch.cuda.device(q.device):
@@ -54,12 +56,12 @@ def sdpa(q, k, v, attn_mask=None, dropout_p=0.0, is_causal=False, scale=None, en
 
 
 def choice(q, k, v, is_causal=False, enable_gqa=False, *, causal=None, window=None,
-           return_lse=False):
+           return_lse=False, precision=None):
     """What sdpa would run for these tensors: a dict of family, configuration, origin, ..."""
     import torch
 
     problem = problem_of(torch, q, k, v, _mask_of(q, k, is_causal, causal, window), enable_gqa,
-                         return_lse)
+                         return_lse, precision)
     found = Choice()
     ctx = context()
     check(ctx, library().attn_choice_get(ctx, ctypes.byref(problem), _device(q.device),
@@ -108,13 +110,14 @@ _known = {}  # what calls with tensors of one kind have in common: (problem, ten
 _KNOWN_MAX = 1000
 
 
-def _call(torch, q, k, v, mask, enable_gqa, return_lse):
+def _call(torch, q, k, v, mask, enable_gqa, return_lse, precision):
     """(problem, o, lse, tensors); checked and worked out once for each kind of tensors."""
-    kind = (mask, enable_gqa, return_lse, (q.data_ptr() | k.data_ptr() | v.data_ptr()) % 16,
+    kind = (mask, enable_gqa, return_lse, precision,
+            (q.data_ptr() | k.data_ptr() | v.data_ptr()) % 16,
             *((t.dtype, t.device, t.shape, t.stride()) for t in (q, k, v)))
     known = _known.get(kind)
     problem = known[0] if known else problem_of(torch, q, k, v, _mask_of(q, k, *mask), enable_gqa,
-                                                return_lse)
+                                                return_lse, precision)
     o = _empty_output(torch, q, v)
     lse = torch.empty(q.shape[:3], dtype=torch.float32, device=q.device) if return_lse else None
     if not known:

@@ -6,6 +6,7 @@ from ctypes import c_char, c_double, c_float, c_int, c_int32, c_int64, c_size_t,
 MASKS = ("none", "causal", "causal_tl", "window")
 CHOICE_ORIGINS = ("user", "system", "user-near", "system-near", "arch", "default", "reference")
 FEATURE_LSE = 1
+TF32 = 3
 
 
 class Device(ctypes.Structure):
@@ -66,13 +67,17 @@ def _alignment(tensors):
     return 0
 
 
-def problem_of(torch, q, k, v, mask, enable_gqa, lse):
+def problem_of(torch, q, k, v, mask, enable_gqa, lse, precision):
     _check_shapes(torch, q, k, v, enable_gqa)
     dtypes = {torch.float32: 0, torch.float16: 1, torch.bfloat16: 2}
     if q.dtype not in dtypes:
         raise NotImplementedError(f"attntune has no kernels for {q.dtype}")
+    if precision not in (None, "tf32") or (precision and q.dtype != torch.float32):
+        raise ValueError(f'precision is None or, for float32 tensors, "tf32"; not {precision!r} '
+                         f"for {q.dtype}")
     name, left, right = mask
-    return Problem(dtype=dtypes[q.dtype], batch=q.shape[0], heads_q=q.shape[1],
+    dtype = TF32 if precision else dtypes[q.dtype]
+    return Problem(dtype=dtype, batch=q.shape[0], heads_q=q.shape[1],
                    heads_kv=k.shape[1], seq_q=q.shape[2], seq_kv=k.shape[2], head_dim=q.shape[3],
                    head_dim_v=v.shape[3], mask=MASKS.index(name), window_left=left,
                    window_right=right, features=FEATURE_LSE if lse else 0,
