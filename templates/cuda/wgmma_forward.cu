@@ -25,6 +25,7 @@ constexpr bool Q_REGISTERS = $(Q_REGISTERS); // Q as the register operand, else 
 constexpr bool PINGPONG = $(PINGPONG);       // warpgroups take turns at issuing their products
 constexpr int LAZY = $(LAZY);                // maxima are raised when weights reach 2^LAZY, or 1
 constexpr bool INTEGER_MAX = $(INTEGER_MAX); // maxima are of the scores' bits, three at a time
+constexpr bool HALF = $(HALF); // a first tile of which only the first half is seen is halved
 constexpr bool ATOMIC = $(SCHEDULE == "atomic"); // tiles come from a counter, else by turns
 constexpr bool LONGEST_FIRST = $(ORDER == "longest_first"); // last tile of every head first
 constexpr int SECTION = $(SECTION); // MiB of K and V whose heads are worked on together
@@ -33,6 +34,7 @@ constexpr bool WINDOW = $(WINDOW);  // that may also end to the left
 constexpr bool LSE = $(LSE);
 constexpr bool OVERLAY = $(OVERLAY); // O is staged where Q was
 
+constexpr int HALF_N = $(HALF_N);    // keys of half a tile
 constexpr int STEPS = (D + 15) / 16; // matrix steps of 16 columns of Q and K
 constexpr int CHUNKS = (D + 63) / 64, V_CHUNKS = (DV + 63) / 64; // of 64 columns, 128 bytes a row
 constexpr int Q_CHUNK = BLOCK_M * 128, KV_CHUNK = BLOCK_N * 128; // bytes
@@ -134,21 +136,24 @@ ATTN_DEVICE void produce(const attn_forward_args &a) {
 //--- matrix products of a consumer ----------------------------------------------------------------
 
 //@ local type = BF16 and "bf16" or "f16"
-//@ local scores, outputs = floor_div(BLOCK_N, 2), floor_div(HEAD_DIM_V, 2)
+//@ local outputs = floor_div(HEAD_DIM_V, 2)
 //@ local function numbers(n) return list(n, function(i) return "%" .. i end, ", ") end
 //@ local function operands(n, form, name)
 //@   return list(n, function(i) return '"' .. form .. '"(' .. name .. "[" .. i .. "])" end, ", ")
 //@ end
-// S = Q K' of one step of 16 columns: the first step overwrites S, the next ones add to it.
-//@ for add, name in ipairs { "first", "next" } do
-//@   local form = name == "first" and "=f" or "+f"
-ATTN_DEVICE void scores_$(name)(float (&s)[BLOCK_N / 2], const attn_u32 (&q)[4], attn_u32 qd,
+// S = Q K' of one step of 16 columns, for a tile of keys or its first half: the first step
+// overwrites S, the next ones add to it.
+//@ for _, keys in ipairs { BLOCK_N, HALF and HALF_N or nil } do
+//@   local scores = floor_div(keys, 2)
+//@   for add, name in ipairs { "first", "next" } do
+//@     local form = name == "first" and "=f" or "+f"
+ATTN_DEVICE void scores_$(name)(float (&s)[$(scores)], const attn_u32 (&q)[4], attn_u32 qd,
                                 attn_u32 kd) {
     //@ if Q_REGISTERS then
     asm volatile("{\n"
                  ".reg .b64 b;\n"
                  "mov.b64 b, {%$(scores + 4), " ATTN_DESCRIPTOR_HIGH "};\n"
-                 "wgmma.mma_async.sync.aligned.m64n$(BLOCK_N)k16.f32.$(type).$(type) "
+                 "wgmma.mma_async.sync.aligned.m64n$(keys)k16.f32.$(type).$(type) "
                  "{$(numbers(scores))}, {%$(scores), %$(scores + 1), %$(scores + 2), "
                  "%$(scores + 3)}, b, $(add - 1), 1, 1, 0;\n"
                  "}"
@@ -159,13 +164,14 @@ ATTN_DEVICE void scores_$(name)(float (&s)[BLOCK_N / 2], const attn_u32 (&q)[4],
                  ".reg .b64 a, b;\n"
                  "mov.b64 a, {%$(scores), " ATTN_DESCRIPTOR_HIGH "};\n"
                  "mov.b64 b, {%$(scores + 1), " ATTN_DESCRIPTOR_HIGH "};\n"
-                 "wgmma.mma_async.sync.aligned.m64n$(BLOCK_N)k16.f32.$(type).$(type) "
+                 "wgmma.mma_async.sync.aligned.m64n$(keys)k16.f32.$(type).$(type) "
                  "{$(numbers(scores))}, a, b, $(add - 1), 1, 1, 0, 0;\n"
                  "}"
                  : $(operands(scores, form, "s"))
                  : "r"(qd), "r"(kd));
     //@ end
 }
+//@   end
 //@ end
 
 // O = P V of 16 keys, added to what O is if `add`.
@@ -192,17 +198,19 @@ struct state {
     int some; // O holds a product already
 };
 
-ATTN_DEVICE void issue_scores(state &st, attn_u32 q_low, int stage) {
+// s: st.s, or its first half.
+template <int N>
+ATTN_DEVICE void issue_scores(const state &st, float (&s)[N], attn_u32 q_low, int stage) {
     const attn_u32 k_low = attn_descriptor(base() + K_AT + stage * K_BYTES, 16);
-    attn_pin(st.s);
+    attn_pin(s);
     attn_wgmma_fence();
     ATTN_EACH (step, 0, STEPS) {
         const attn_u32 qd = q_low + step / 4 * (Q_CHUNK / 16) + step % 4 * 2;
         const attn_u32 kd = k_low + step / 4 * (KV_CHUNK / 16) + step % 4 * 2;
         if (step == 0)
-            scores_first(st.s, st.q[0], qd, kd);
+            scores_first(s, st.q[0], qd, kd);
         else
-            scores_next(st.s, st.q[Q_REGISTERS ? step : 0], qd, kd);
+            scores_next(s, st.q[Q_REGISTERS ? step : 0], qd, kd);
     }
     attn_wgmma_commit();
 }
@@ -258,9 +266,27 @@ ATTN_DEVICE void rescale(state &st, const float (&alpha)[2]) {
         st.o[i] *= alpha[i / 2 % 2];
 }
 
-ATTN_DEVICE void pack(state &st) {
+// Weights of a tile's first KEYS keys; those of the others are 0.
+template <int KEYS> ATTN_DEVICE void pack(state &st) {
     ATTN_EACH (i, 0, BLOCK_N / 4)
-        st.p[i] = attn_pack2<BF16>(st.s[2 * i], st.s[2 * i + 1]);
+        st.p[i] = i < KEYS / 4 ? attn_pack2<BF16>(st.s[2 * i], st.s[2 * i + 1]) : 0;
+}
+
+// The first tile, of which no row sees more than its first KEYS keys; nothing else is in flight.
+template <int KEYS>
+ATTN_DEVICE void begin(state &st, const attn_rows &r, attn_u32 q_low, int first_key, int first_row,
+                       ring &k) {
+    float(&s)[KEYS / 2] = reinterpret_cast<float(&)[KEYS / 2]>(st.s);
+    float alpha[2]; // of no use yet
+    issue_scores(st, s, q_low, k.stage);
+    attn_wgmma_wait<0>();
+    attn_pin(s);
+    attn_barrier_arrive_by_warp(kv_barrier(EMPTY, false, k.stage));
+    k.advance();
+    attn_rows_look<MASKED, WINDOW>(r, s, first_key, first_row);
+    attn_softmax_raise(st.x, s, r.scale, r.rise, alpha);
+    attn_softmax_weights(st.x, s, r.scale);
+    pack<KEYS>(st);
 }
 
 ATTN_DEVICE void attend(const attn_job &w, state &st, const attn_rows &r, int group, int q,
@@ -274,22 +300,18 @@ ATTN_DEVICE void attend(const attn_job &w, state &st, const attn_rows &r, int gr
         n = skip(w, r, first_row, group, k);
 
     attn_barrier_wait(kv_barrier(FULL, false, k.stage), k.parity);
-    issue_scores(st, q_low, k.stage);
-    attn_wgmma_wait<0>();
-    attn_pin(st.s);
-    attn_barrier_arrive_by_warp(kv_barrier(EMPTY, false, k.stage));
-    k.advance();
-    attn_rows_look<MASKED, WINDOW>(r, st.s, n * BLOCK_N, first_row);
-    attn_softmax_raise(st.x, st.s, r.scale, r.rise, alpha);
-    attn_softmax_weights(st.x, st.s, r.scale);
-    pack(st);
+    const int end = MASKED ? min(r.seq_kv, first_row + 64 + r.right) : r.seq_kv;
+    if (HALF && end <= n * BLOCK_N + HALF_N)
+        begin<HALF ? HALF_N : BLOCK_N>(st, r, q_low, n * BLOCK_N, first_row, k);
+    else
+        begin<BLOCK_N>(st, r, q_low, n * BLOCK_N, first_row, k);
 
     for (n--; n >= w.begin; n--) {
         const ring v = k.before(); // V follows K by one tile
         attn_barrier_wait(kv_barrier(FULL, false, k.stage), k.parity);
         if constexpr (PINGPONG)
             attn_named_sync(2 + group, 256);
-        issue_scores(st, q_low, k.stage);
+        issue_scores(st, st.s, q_low, k.stage);
         attn_barrier_wait(kv_barrier(FULL, true, v.stage), v.parity);
         issue_outputs(st, v.stage);
         if constexpr (PINGPONG)
@@ -309,7 +331,7 @@ ATTN_DEVICE void attend(const attn_job &w, state &st, const attn_rows &r, int gr
         attn_barrier_arrive_by_warp(kv_barrier(EMPTY, true, v.stage));
         if (raise)
             rescale(st, alpha);
-        pack(st);
+        pack<BLOCK_N>(st);
     }
     const ring v = k.before();
     if constexpr (!Q_REGISTERS && !OVERLAY)

@@ -16,7 +16,7 @@ return family {
   end,
 
   params = {
-    { "CONSUMERS", { 2, 1, 3 }, "computing warpgroups of a block, of 64 query rows each" },
+    { "CONSUMERS", { 2, 1, 3, 4 }, "computing warpgroups of a block, of 64 query rows each" },
     { "BLOCKS_PER_SM", { 1, 2, 3 }, "blocks of a multiprocessor" },
     { "BLOCK_N", { 32, 48, 64, 80, 96, 112, 128, 144, 160, 176 }, "keys of a tile" },
     { "STAGES", { 2, 3 }, "buffers of K, and of V" },
@@ -25,13 +25,14 @@ return family {
     { "PINGPONG", { true, false }, "consumers take turns at issuing their products" },
     { "LAZY", { 8, 0 }, "rescale O only when a row's maximum has risen by 2^LAZY (0: always)" },
     { "INTEGER_MAX", { true, false }, "maxima are of the scores' bits, three at a time" },
+    { "HALF", { false, true }, "a first tile of which only the first half is seen is halved" },
     { "SCHEDULE", { "static", "atomic" }, "blocks take tiles by turns, or from a counter" },
     { "ORDER", { "longest_first", "row" }, "the last tiles of all heads first, or head by head" },
     { "SECTION", { 0, 4, 8, 16, 32 }, "MiB of K and V whose heads share the cache; 0: all heads" },
   },
 
   core = {
-    BLOCK_N = { 64, 80, 128 }, STAGES = { 2 }, Q_BUFFERS = { 1, 2 }, LAZY = { 8 },
+    BLOCK_N = { 64, 80, 112, 128 }, STAGES = { 2 }, Q_BUFFERS = { 1, 2 }, LAZY = { 8 },
     INTEGER_MAX = { true }, SECTION = { 0, 8, 32 },
   },
 
@@ -40,6 +41,7 @@ return family {
     c.BF16 = p.dtype == "bf16"
     c.MASKED, c.WINDOW = p.mask ~= "none", p.mask == "window"
     c.LSE = p.lse
+    c.HALF_N = 16 * ceil_div(c.BLOCK_N, 32)
     -- A thread begins with these, and ptxas has no more for any one instruction (C7602). Consumers
     -- then get what the producer gives up; who asked for more than that would wait for ever.
     c.ENTRY_REGISTERS = floor_div(65536, 1024 * (c.CONSUMERS + 1) * c.BLOCKS_PER_SM) * 8
@@ -98,22 +100,23 @@ return family {
   end,
 
   -- What was fastest on an H200 (tests/peers/performance.md). Few jobs: one consumer a block, two
-  -- blocks a multiprocessor; three where rows are short and narrow, so that one's beginning and end
-  -- are hidden by the others. Long rows: three consumers, since more rows share what is read of K
-  -- and V, unless the last of their larger tiles leave too many multiprocessors without work. Short
-  -- masked rows: the heads at work fit the cache, else every tile of queries reads K and V from
-  -- memory.
+  -- blocks a multiprocessor; three where rows are masked, short and narrow, so that one's beginning
+  -- and end are hidden by the others. Narrow rows wait more than they compute, so that more
+  -- consumers are needed. Long rows: three, since more rows share what is read of K and V. Tiles of
+  -- more rows must not leave too many multiprocessors without work at the end. Short masked rows:
+  -- the heads at work fit the cache, else every tile of queries reads K and V from memory; but jobs
+  -- that are dealt by turns must be the longest first over all heads.
   defaults = function(p, dev)
     local d = math.max(p.head_dim, p.head_dim_v)
     local masked, narrow = p.mask ~= "none", d <= 64
     local function jobs(rows) return p.batch * p.heads_q * ceil_div(p.seq_q, rows) end
     local function time(rows) return rows * ceil_div(jobs(rows), dev.sms) end
     local few, many = jobs(128) <= dev.sms, jobs(128) > 4 * dev.sms
-    local three = narrow or p.seq_q >= (masked and 8192 or 4096)
+    local gain, large = narrow and 1.14 or 1.04, narrow or p.seq_q >= (masked and 8192 or 4096)
     if masked then
-      three = three and many
+      large = large and many
     else
-      three = three and time(192) < (narrow and 1.14 or 1.04) * time(128)
+      large = large and time(192) < gain * time(128)
     end
     local c = {
       CONSUMERS = 2, BLOCKS_PER_SM = 1, BLOCK_N = 128, STAGES = 2, Q_BUFFERS = 1,
@@ -121,17 +124,24 @@ return family {
       SCHEDULE = "static", ORDER = "row", SECTION = 0,
     }
     if masked then
-      c.SCHEDULE, c.ORDER = many and "atomic" or "static", "longest_first"
-      c.SECTION = p.seq_q >= 8192 and 0 or p.seq_q > 2048 and 32 or 8
+      c.ORDER = "longest_first"
+      if many then
+        c.SCHEDULE = "atomic"
+        c.SECTION = p.seq_q >= 8192 and 0 or p.seq_q > 2048 and 32 or 8
+      end
     end
     if d > 128 then
-      c.BLOCK_N = d <= 192 and 96 or 64
-    elseif few or (narrow and p.seq_q <= 1024) then
+      c.BLOCK_N = d <= 192 and 112 or 64
+    elseif few or (narrow and masked and p.seq_q <= 1024) then
       c.CONSUMERS, c.BLOCKS_PER_SM, c.BLOCK_N, c.PINGPONG = 1, few and 2 or 3, 64, false
-    elseif three then
-      c.CONSUMERS, c.Q_REGISTERS, c.PINGPONG = 3, false, not narrow
-      c.BLOCK_N = narrow and 128 or d <= 96 and 112 or d <= 112 and 96 or 80
+    elseif large and narrow then
+      c.CONSUMERS, c.Q_BUFFERS, c.Q_REGISTERS, c.PINGPONG = 3, 2, false, false
+      if not masked and p.seq_q <= 2048 then c.CONSUMERS, c.BLOCK_N = 4, 64 end
+    elseif large then
+      c.CONSUMERS, c.Q_REGISTERS = 3, false
+      c.BLOCK_N = d <= 96 and 112 or d <= 112 and 96 or 80
     end
+    c.HALF = masked and not narrow and c.BLOCK_N >= 112 and p.seq_q <= 2048
     return c
   end,
 }
