@@ -14,9 +14,9 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* A pause takes 40 to 140 cycles on x86, so this is 10 to 30 us: longer than the way from one call
- * to the next, short enough to be no burden where there are more threads than cores. */
-enum { ATTN_FUTEX_SPINS = 500 };
+/* A pause takes 40 to 140 cycles on x86, so this is 40 to 120 us: longer than the way from one call
+ * to the next, even of an interpreter, and no longer than waking a dozen threads takes. */
+enum { ATTN_FUTEX_SPINS = 2000 };
 
 /* 128 bytes: CPUs fetch lines in pairs. */
 #define ATTN_OWN_LINE _Alignas(128)
