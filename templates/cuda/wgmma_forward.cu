@@ -32,7 +32,8 @@ constexpr int SECTION = $(SECTION); // MiB of K and V whose heads are worked on 
 constexpr bool MASKED = $(MASKED);  // there is a mask
 constexpr bool WINDOW = $(WINDOW);  // that may also end to the left
 constexpr bool LSE = $(LSE);
-constexpr bool OVERLAY = $(OVERLAY); // O is staged where Q was
+constexpr bool OVERLAY = $(OVERLAY);  // O is staged where Q was
+constexpr int O_CHUNKS = $(O_CHUNKS); // of 64 columns of O that are staged at once
 
 constexpr int HALF_N = $(HALF_N);    // keys of half a tile
 constexpr int STEPS = (D + 15) / 16; // matrix steps of 16 columns of Q and K
@@ -42,7 +43,7 @@ constexpr int Q_BYTES = CHUNKS * Q_CHUNK, K_BYTES = CHUNKS * KV_CHUNK,
               V_BYTES = V_CHUNKS * KV_CHUNK;
 constexpr int K_AT = Q_BUFFERS * Q_BYTES, V_AT = K_AT + STAGES * K_BYTES,
               O_AT = V_AT + STAGES * V_BYTES;
-constexpr int O_BYTES = OVERLAY ? 0 : V_CHUNKS * Q_CHUNK;
+constexpr int O_BYTES = OVERLAY ? 0 : O_CHUNKS * Q_CHUNK;
 constexpr int BARRIERS_AT = O_AT + O_BYTES;
 constexpr int JOB_AT = BARRIERS_AT + 128;
 static_assert(JOB_AT + 32 * Q_BUFFERS == $(SMEM), "the launch record says otherwise");
@@ -343,7 +344,8 @@ ATTN_DEVICE void attend(const attn_job &w, state &st, const attn_rows &r, int gr
     attn_barrier_arrive_by_warp(kv_barrier(EMPTY, true, v.stage));
 }
 
-// O goes through shared memory: each warp stages its 16 rows and has them stored in the background.
+// O goes through shared memory: each warp stages its 16 rows, as many columns as there is room for,
+// and has them stored in the background.
 ATTN_DEVICE void store(const attn_forward_args &a, const attn_job &w, const state &st,
                        const attn_rows &r, int group, int q) {
     const int lane = threadIdx.x % 32, slab = 64 * group + threadIdx.x / 32 % 4 * 16;
@@ -359,30 +361,34 @@ ATTN_DEVICE void store(const attn_forward_args &a, const attn_job &w, const stat
             a.lse[head * a.seq_q + r.row[h]] = sum == 0.0f ? -attn_infinity() : value;
         }
     }
-    if constexpr (OVERLAY) {
+    if constexpr (OVERLAY)
         attn_named_sync(6 + group, 128); // the whole warpgroup has done with its rows of Q
-    } else if (lane == 0) {
-        attn_tma_store_read();
-    }
-    __syncwarp();
     const attn_u32 o = base() + (OVERLAY ? q * Q_BYTES : O_AT) + slab * 128;
     const attn_u32 to = o + lane % 16 * 128;
-    ATTN_EACH (j, 0, (DV + 15) / 16) {
-        attn_u32 x[4] = {0, 0, 0, 0};
-        ATTN_EACH (e, 0, 4)
-            if (8 * j + 2 * e < DV / 2)
-                x[e] = attn_pack2<BF16>(st.o[8 * j + 2 * e] * factor[e % 2],
-                                        st.o[8 * j + 2 * e + 1] * factor[e % 2]);
-        attn_stmatrix4(to + j / 4 * Q_CHUNK + ((j % 4 * 2 + lane / 16) ^ (lane & 7)) * 16, x);
-    }
-    attn_fence_async();
-    __syncwarp();
-    if (lane == 0) {
-        for (int c = 0; c < V_CHUNKS; c++)
-            attn_tma_store(a.map[3], o + c * Q_CHUNK, 64 * c, w.row + slab, w.head, w.batch);
-        attn_tma_store_commit();
-        if constexpr (OVERLAY)
-            attn_tma_store_read();
+    ATTN_EACH (part, 0, (V_CHUNKS + O_CHUNKS - 1) / O_CHUNKS) {
+        const int first = part * O_CHUNKS, end = min(first + O_CHUNKS, V_CHUNKS);
+        if (!OVERLAY && lane == 0)
+            attn_tma_store_read(); // what was staged before
+        __syncwarp();
+        ATTN_EACH (j, 4 * first, min(4 * end, (DV + 15) / 16)) {
+            attn_u32 x[4] = {0, 0, 0, 0};
+            ATTN_EACH (e, 0, 4)
+                if (8 * j + 2 * e < DV / 2)
+                    x[e] = attn_pack2<BF16>(st.o[8 * j + 2 * e] * factor[e % 2],
+                                            st.o[8 * j + 2 * e + 1] * factor[e % 2]);
+            const int piece = (j % 4 * 2 + lane / 16) ^ (lane & 7);
+            attn_stmatrix4(to + (j / 4 - first) * Q_CHUNK + piece * 16, x);
+        }
+        attn_fence_async();
+        __syncwarp();
+        if (lane == 0) {
+            for (int c = first; c < end; c++)
+                attn_tma_store(a.map[3], o + (c - first) * Q_CHUNK, 64 * c, w.row + slab, w.head,
+                               w.batch);
+            attn_tma_store_commit();
+            if constexpr (OVERLAY)
+                attn_tma_store_read();
+        }
     }
     if constexpr (OVERLAY)
         attn_barrier_arrive_by_warp(q_barrier(EMPTY, q));

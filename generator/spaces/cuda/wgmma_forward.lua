@@ -52,14 +52,17 @@ return family {
     local chunks, v_chunks = ceil_div(p.head_dim, 64), ceil_div(p.head_dim_v, 64)
     -- scores, their 16-bit copy, and outputs, in registers of a thread
     c.TILE_REGISTERS = floor_div(3 * c.BLOCK_N, 4) + floor_div(p.head_dim_v, 2)
-    local q, o = c.Q_BUFFERS * 64 * c.CONSUMERS * 128 * chunks, 64 * c.CONSUMERS * 128 * v_chunks
+    local chunk = 64 * c.CONSUMERS * 128 -- bytes of a chunk of 64 columns of Q or O
+    local q = c.Q_BUFFERS * chunk * chunks
     local kv = c.STAGES * c.BLOCK_N * 128 * (chunks + v_chunks)
-    -- O has its own room where there is enough for all blocks, else it is staged where Q was.
-    local room = floor_div(233472, c.BLOCKS_PER_SM) - 1024
-    if room > 232448 then room = 232448 end
+    -- O has its own room where there is enough for at least half of its columns; else it is staged
+    -- where Q was, and the next Q waits.
+    local room = math.min(floor_div(233472, c.BLOCKS_PER_SM) - 1024, 232448)
     local rest = 128 + 32 * c.Q_BUFFERS
-    c.OVERLAY = q + kv + o + rest > room
-    c.SMEM = q + kv + (c.OVERLAY and 0 or o) + rest
+    local fit = math.min(v_chunks, floor_div(room - q - kv - rest, chunk))
+    c.OVERLAY = 2 * fit < v_chunks
+    c.O_CHUNKS = c.OVERLAY and v_chunks or fit
+    c.SMEM = q + kv + (c.OVERLAY and 0 or c.O_CHUNKS * chunk) + rest
     c.FITS = c.SMEM <= room and (not c.OVERLAY or v_chunks <= chunks)
     c.Q_FRAGMENTS = c.Q_REGISTERS and 4 * ceil_div(p.head_dim, 16) or 0
   end,
@@ -131,7 +134,7 @@ return family {
       end
     end
     if d > 128 then
-      c.BLOCK_N = d <= 192 and 112 or 64
+      c.BLOCK_N = d <= 192 and 96 or 64
     elseif few or (narrow and masked and p.seq_q <= 1024) then
       c.CONSUMERS, c.BLOCKS_PER_SM, c.BLOCK_N, c.PINGPONG = 1, few and 2 or 3, 64, false
     elseif large and narrow then
