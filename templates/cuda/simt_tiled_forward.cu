@@ -63,8 +63,6 @@ ATTN_DEVICE void start(state &st) {
         st.max[i] = -attn_infinity();
 }
 
-ATTN_DEVICE void prepare(state &) {} // Q is read from shared memory
-
 ATTN_DEVICE float4 load_four(const float *from) {
     return *(const float4 *)from;
 }
@@ -86,7 +84,7 @@ ATTN_DEVICE void load_step(float4 &a, float4 b[KEYS], const float *q, const floa
 
 // S = Q K^T. AHEAD, the operands of the next four columns are on their way as soon as the last row
 // has used these.
-ATTN_DEVICE void score(const state &, scores &s, const float *k) {
+ATTN_DEVICE void score(scores &s, const float *k) {
     const float *q = shared + (threadIdx.x / 32 * WARP_ROWS + lane_m()) * PITCH;
     float4 a, b[KEYS];
     k += lane_n() * PITCH;

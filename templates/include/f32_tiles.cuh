@@ -40,9 +40,8 @@ struct job {
 };
 
 // The template's part.
-ATTN_DEVICE void start(state &st);   // no key has been seen
-ATTN_DEVICE void prepare(state &st); // Q is on its way: a template may wait for it and load it
-ATTN_DEVICE void score(const state &st, scores &s, const float *k); // S = Q K^T
+ATTN_DEVICE void start(state &st);                                  // no key has been seen
+ATTN_DEVICE void score(scores &s, const float *k);                  // S = Q K^T
 ATTN_DEVICE void attend(const job &w, state &st, scores &s, int n); // O += softmax(S) V of tile n
 ATTN_DEVICE void store(const attn_forward_args &a, state &st, int first_row, float *o, float *lse);
 
@@ -77,7 +76,7 @@ ATTN_DEVICE void walk_single(const job &w, state &st, int begin, int end) {
         load_v(w, n);
         attn_copy_commit();
         if (sees_any(w, n))
-            score(st, s, k_buffer(n));
+            score(s, k_buffer(n));
         attn_copy_wait<0>();
         __syncthreads();
         if (n + 1 < end)
@@ -104,7 +103,7 @@ ATTN_DEVICE void walk_double(const job &w, state &st, int begin, int end) {
         fetch(w, n + 1, end);
         if (sees_any(w, n)) {
             scores s;
-            score(st, s, k_buffer(n));
+            score(s, k_buffer(n));
             attend(w, st, s, n);
         }
     }
@@ -155,11 +154,9 @@ ATTN_DEVICE void forward(const attn_forward_args &a) {
         if constexpr (STAGES == 1) {
             load_k(w, begin);
             attn_copy_commit();
-            prepare(st);
             walk_single(w, st, begin, end);
         } else {
             fetch(w, begin, end);
-            prepare(st);
             walk_double(w, st, begin, end);
         }
     }

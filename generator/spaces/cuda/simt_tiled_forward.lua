@@ -50,7 +50,7 @@ return family {
     { "MIN_BLOCKS", { 1, 2, 3 }, "blocks a multiprocessor that the registers must allow" },
   },
 
-  core = { WARPS = { 4, 8 }, ORDER = { "sections" }, UNROLL = { 1, 2 } },
+  core = { WARPS = { 4, 8 }, ORDER = { "sections" }, UNROLL = { 2, 4 } },
 
   derive = function(c, p)
     c.HEAD_DIM, c.HEAD_DIM_V = p.head_dim, p.head_dim_v
@@ -87,7 +87,7 @@ return family {
     for _, size in ipairs { { 8, 8, 8 }, { 8, 4, 8 }, { 8, 4, 4 }, { 4, 4, 4 }, { 4, 2, 2 } } do
       local c = {
         WARPS = size[3], LANES = wide and 16 or 8, ROWS = size[1], KEYS = size[2], STAGES = 1,
-        PARTS = math.min(size[2], 4), UNROLL = 1, AHEAD = false,
+        PARTS = math.min(size[2], 4), UNROLL = 4, AHEAD = false,
         ORDER = "sections", MIN_BLOCKS = 1,
       }
       local tiles = p.batch * p.heads_q * ceil_div(p.seq_q, block_rows(c))

@@ -3,13 +3,9 @@
 -- Registers of a thread: outputs and scores, and beside them what either product needs.
 local function registers(c)
   local o, s = 4 * c.ROW_TILES * c.V_TILES, 4 * c.ROW_TILES * c.KEY_TILES
-  local q = ({ shared = 12, registers = 8 + 4 * c.STEPS, split = 8 * c.STEPS })[c.Q]
-  local twice = c.APART and 2 or 1
-  local first = s * twice + q * c.ROW_TILES + 24
-  local second = s + floor_div(s, c.PARTS) + 4 * c.ROW_TILES * c.WIDTH * twice + 6 * c.WIDTH
-    + (c.Q == "shared" and 0 or (q - 8) * c.ROW_TILES)
-  -- 32 more where steps are all unrolled for Q: what ptxas took when it did not spill.
-  return o + math.max(first, second) + (c.Q == "shared" and 20 or 52)
+  local first = s + 12 * c.ROW_TILES + 24
+  local second = s + floor_div(2 * s, c.PARTS) + 4 * c.ROW_TILES * c.WIDTH + 12 * c.WIDTH
+  return o + math.max(first, second) + 20
 end
 
 local function smem(c)
@@ -46,18 +42,17 @@ return family {
     { "BLOCK_N", { 32, 64, 96 }, "keys of a tile" },
     { "WIDTH", { 2, 4 }, "n-tiles of 8 columns of O that are worked on at a time" },
     { "STAGES", { 1, 2 }, "buffers of K and V in shared memory" },
-    { "Q", { "shared", "registers", "split" },
-      "Q is read from shared memory for each tile of keys, or kept in registers, whole or split" },
     { "PARTS", { 1, 2, 4 }, "parts in which the weights of a tile are split and used" },
-    { "APART", { false, true }, "products with small parts are summed apart from the others" },
-    { "UNROLL", { 4, 8, 32 }, "steps of 8 columns of the scores that are unrolled; 32: all" },
+    { "PASSES", { 1, 2 },
+      "over the columns of Q and K: all products at once, or those with small parts first" },
+    { "UNROLL", { 1, 4, 8, 32 }, "steps of 8 columns of the scores that are unrolled; 32: all" },
     { "ORDER", { "sections", "longest_first", "row" },
       "query tiles: long ones first, of 32 MB of K and V or of all heads, or as they come" },
     { "MIN_BLOCKS", { 1, 2, 3 }, "blocks a multiprocessor that the registers must allow" },
   },
 
   core = {
-    WARPS = { 4, 8 }, BLOCK_N = { 32, 64 }, Q = { "shared", "registers" },
+    WARPS = { 4, 8 }, BLOCK_N = { 32, 64 },
     UNROLL = { 4, 32 }, ORDER = { "sections" }, MIN_BLOCKS = { 1, 2 },
   },
 
@@ -72,25 +67,25 @@ return family {
   require = {
     { "tiles fit in shared memory", { "WARPS", "ROW_TILES", "BLOCK_N", "WIDTH", "STAGES" },
       function(c, p, dev) return c.SMEM <= dev.smem_optin end },
-    -- Tensor cores cut sums at their last bit, 3 D / 8 times for a score: too much in all from
-    -- somewhat above 128 columns on (tests/peers/performance.md).
-    { "long sums keep small products apart", { "APART" },
-      function(c, p) return c.APART or p.head_dim <= 128 end },
-    { "Q in registers needs all steps unrolled", { "Q", "UNROLL" },
-      function(c) return c.Q == "shared" or c.UNROLL == 32 end },
+    -- Tensor cores round sums towards zero; with one pass 3 D / 8 times for a score, which is too
+    -- much from somewhat above 128 columns on (tests/peers/performance.md).
+    { "long sums begin with small products", { "PASSES" },
+      function(c, p) return c.PASSES == 2 or p.head_dim <= 128 end },
+    { "a part has keys for a step", { "BLOCK_N", "PARTS" },
+      function(c) return c.BLOCK_N % (16 * c.PARTS) == 0 end },
     { "steps are unrolled in whole parts, or all", { "UNROLL" },
       function(c, p)
         local steps = ceil_div(p.head_dim, 8)
         return c.UNROLL == 32 or (steps > c.UNROLL and steps % c.UNROLL == 0)
       end },
     { "outputs, scores and operands fit the registers",
-      { "WARPS", "ROW_TILES", "BLOCK_N", "WIDTH", "STAGES", "Q", "PARTS", "APART" },
-      function(c) return c.REGISTERS <= 250 end },
+      { "WARPS", "ROW_TILES", "BLOCK_N", "WIDTH", "STAGES", "PARTS" },
+      function(c) return c.REGISTERS <= 264 end },
     { "the blocks asked for fit a multiprocessor",
-      { "WARPS", "ROW_TILES", "BLOCK_N", "WIDTH", "STAGES", "Q", "PARTS", "APART", "MIN_BLOCKS" },
+      { "WARPS", "ROW_TILES", "BLOCK_N", "WIDTH", "STAGES", "PARTS", "MIN_BLOCKS" },
       function(c, p, dev)
         return c.MIN_BLOCKS * (c.SMEM + 1024) <= dev.smem_per_sm
-          and c.MIN_BLOCKS * 32 * c.WARPS * c.REGISTERS <= dev.regs_per_sm
+          and c.MIN_BLOCKS * 32 * c.WARPS * math.min(c.REGISTERS, 255) <= dev.regs_per_sm
       end },
   },
 
@@ -103,22 +98,23 @@ return family {
   -- The largest block that fits and leaves work for half of the multiprocessors, else the smallest:
   -- warps, row tiles, keys, n-tiles at a time, parts.
   defaults = function(p, dev)
+    local most = dev.cc < 90 and 240 or 252 -- registers, above which ptxas spills many
     local best
-    local old = dev.cc < 90 -- where the larger ones spill
     for _, size in ipairs {
-      { 4, 2, old and 32 or 64, old and 2 or 4, 4 }, { 4, 2, 32, 2, old and 4 or 2 },
-      { 4, 1, 64, 4, 1 }, { 4, 1, 32, 4, 1 }, { 2, 1, 32, 4, 1 },
+      { 4, 2, 32, 2, 2 }, { 4, 1, 64, 4, 2 }, { 4, 1, 32, 2, 2 }, { 2, 1, 32, 2, 2 },
     } do
       local c = {
         WARPS = size[1], ROW_TILES = size[2], BLOCK_N = size[3], WIDTH = size[4], PARTS = size[5],
-        STAGES = 1, Q = "shared", APART = p.head_dim > 128, ORDER = "sections", MIN_BLOCKS = 1,
+        STAGES = 2, PASSES = p.head_dim > 128 and 2 or 1, ORDER = "sections", MIN_BLOCKS = 1,
       }
       local full = {}
       for name, value in pairs(c) do full[name] = value end
       sizes(full, p)
-      c.UNROLL = full.STEPS % 4 == 0 and full.STEPS > 4 and full.STEPS <= 16 and 4 or 32
+      if 2 * (smem(full) + 1024) > dev.smem_per_sm then full.STAGES, c.STAGES = 1, 1 end
+      local whole = full.STEPS <= 4 or full.STEPS % 4 ~= 0
+      c.UNROLL = not whole and 4 or full.STEPS > 16 and 1 or 32
       local tiles = p.batch * p.heads_q * ceil_div(p.seq_q, 16 * c.WARPS * c.ROW_TILES)
-      if smem(full) <= dev.smem_optin and registers(full) <= 250 then best = c end
+      if smem(full) <= dev.smem_optin and registers(full) <= most then best = c end
       if best and 2 * tiles >= dev.sms then break end
     end
     return best
