@@ -102,49 +102,57 @@ return family {
     }
   end,
 
-  -- What was fastest on an H200 (tests/peers/performance.md). Few jobs: one consumer a block, two
-  -- blocks a multiprocessor; three where rows are masked, short and narrow, so that one's beginning
-  -- and end are hidden by the others. Narrow rows wait more than they compute, so that more
-  -- consumers are needed. Long rows: three, since more rows share what is read of K and V. Tiles of
-  -- more rows must not leave too many multiprocessors without work at the end. Short masked rows:
-  -- the heads at work fit the cache, else every tile of queries reads K and V from memory; but jobs
-  -- that are dealt by turns must be the longest first over all heads.
+  -- What was fastest on an H200 (tests/peers/performance.md).
   defaults = function(p, dev)
     local d = math.max(p.head_dim, p.head_dim_v)
-    local masked, narrow = p.mask ~= "none", d <= 64
+    local masked, narrow, grouped = p.mask ~= "none", d <= 64, p.heads_q > p.heads_kv
     local function jobs(rows) return p.batch * p.heads_q * ceil_div(p.seq_q, rows) end
     local function time(rows) return rows * ceil_div(jobs(rows), dev.sms) end
     local few, many = jobs(128) <= dev.sms, jobs(128) > 4 * dev.sms
-    local gain, large = narrow and 1.14 or 1.04, narrow or p.seq_q >= (masked and 8192 or 4096)
-    if masked then
-      large = large and many
-    else
-      large = large and time(192) < gain * time(128)
-    end
     local c = {
       CONSUMERS = 2, BLOCKS_PER_SM = 1, BLOCK_N = 128, STAGES = 2, Q_BUFFERS = 1,
-      Q_REGISTERS = d <= 128, PINGPONG = true, LAZY = 8, INTEGER_MAX = true,
+      Q_REGISTERS = d <= 128, PINGPONG = true, LAZY = 8, INTEGER_MAX = true, HALF = false,
       SCHEDULE = "static", ORDER = "row", SECTION = 0,
     }
+    local function set(changes) for name, value in pairs(changes) do c[name] = value end end
+
+    -- Short masked rows: the heads at work fit the cache, else every tile of queries reads K and V
+    -- from memory. Jobs that are dealt by turns must be the longest first over all heads.
     if masked then
       c.ORDER = "longest_first"
       if many then
         c.SCHEDULE = "atomic"
-        c.SECTION = p.seq_q >= 8192 and 0 or p.seq_q > 2048 and 32 or 8
+        c.SECTION = p.seq_q <= 2048 and 8 or (p.seq_q < 8192 or grouped) and 32 or 0
       end
+    elseif grouped and p.seq_q >= 4096 then
+      set { ORDER = "longest_first", SECTION = 8 }
+    end
+
+    -- Long rows: three consumers, since more rows share what is read of K and V; but not where
+    -- tiles of more rows leave multiprocessors without work at the end, nor for windows, of which
+    -- they would read more than they see.
+    local large = narrow or p.seq_q >= (masked and 8192 or 4096)
+    if masked then
+      large = large and many and p.mask ~= "window"
+    else
+      large = large and time(192) < (narrow and 1.14 or 1.04) * time(128)
     end
     if d > 128 then
       c.BLOCK_N = d <= 192 and 96 or 64
-    elseif few or (narrow and masked and p.seq_q <= 1024) then
-      c.CONSUMERS, c.BLOCKS_PER_SM, c.BLOCK_N, c.PINGPONG = 1, few and 2 or 3, 64, false
-    elseif large and narrow then
-      c.CONSUMERS, c.Q_BUFFERS, c.Q_REGISTERS, c.PINGPONG = 3, 2, false, false
-      if not masked and p.seq_q <= 2048 then c.CONSUMERS, c.BLOCK_N = 4, 64 end
+    elseif few then
+      set { CONSUMERS = 1, BLOCKS_PER_SM = 2, BLOCK_N = 64, PINGPONG = false }
+    elseif narrow and masked and p.seq_q <= 2048 then -- others hide one's beginning and end
+      set { CONSUMERS = 1, BLOCKS_PER_SM = 3, BLOCK_N = 64, PINGPONG = false }
+    elseif large and narrow then -- consumers wait more than they compute
+      set { CONSUMERS = 3, Q_BUFFERS = 2, Q_REGISTERS = false, PINGPONG = false }
+      if not masked and p.seq_q <= 2048 then set { CONSUMERS = 4, BLOCK_N = 64 } end
     elseif large then
-      c.CONSUMERS, c.Q_REGISTERS = 3, false
+      set { CONSUMERS = 3, Q_REGISTERS = false }
       c.BLOCK_N = d <= 96 and 112 or d <= 112 and 96 or 80
+    elseif masked and d > 112 then
+      set { PINGPONG = false, HALF = p.seq_q > 1024 and p.seq_q <= 2048 }
+      if not many then set { Q_BUFFERS = 2, BLOCK_N = p.seq_q <= 1024 and 64 or 128 } end
     end
-    c.HALF = masked and not narrow and c.BLOCK_N >= 112 and p.seq_q <= 2048
     return c
   end,
 }
