@@ -24,6 +24,12 @@ local function sizes(c, p)
   c.STEPS, c.DVP, c.KEY_TILES = floor_div(c.DK, 8), 8 * c.V_TILES, floor_div(c.BLOCK_N, 8)
 end
 
+-- Tensor cores round sums towards zero; with one pass 3 D / 8 times for a score, which is too much
+-- from somewhat above 128 columns on, and sooner where the sums' logarithm is asked for.
+local function is_long(p)
+  return p.head_dim > (p.lse and 64 or 128)
+end
+
 return family {
   name = "tf32x3_forward", op = "forward", backend = "cuda",
   template = "cuda/tf32x3_forward.cu",
@@ -67,10 +73,8 @@ return family {
   require = {
     { "tiles fit in shared memory", { "WARPS", "ROW_TILES", "BLOCK_N", "WIDTH", "STAGES" },
       function(c, p, dev) return c.SMEM <= dev.smem_optin end },
-    -- Tensor cores round sums towards zero; with one pass 3 D / 8 times for a score, which is too
-    -- much from somewhat above 128 columns on (tests/peers/performance.md).
     { "long sums begin with small products", { "PASSES" },
-      function(c, p) return c.PASSES == 2 or p.head_dim <= 128 end },
+      function(c, p) return c.PASSES == 2 or not is_long(p) end },
     { "a part has keys for a step", { "BLOCK_N", "PARTS" },
       function(c) return c.BLOCK_N % (16 * c.PARTS) == 0 end },
     { "steps are unrolled in whole parts, or all", { "UNROLL" },
@@ -105,7 +109,7 @@ return family {
     } do
       local c = {
         WARPS = size[1], ROW_TILES = size[2], BLOCK_N = size[3], WIDTH = size[4], PARTS = size[5],
-        STAGES = 2, PASSES = p.head_dim > 128 and 2 or 1, ORDER = "sections", MIN_BLOCKS = 1,
+        STAGES = 2, PASSES = is_long(p) and 2 or 1, ORDER = "sections", MIN_BLOCKS = 1,
       }
       local full = {}
       for name, value in pairs(c) do full[name] = value end
