@@ -28,6 +28,7 @@ constexpr int STAGES = $(STAGES);                 // buffers of K and V
 constexpr int WIDTH = $(WIDTH);                   // n-tiles of O that are worked on at a time,
 constexpr int PARTS = $(PARTS);                   // and parts of the keys of a tile
 constexpr int PASSES = $(PASSES);                 // over the columns of Q and K
+constexpr bool SINGLE = $(SINGLE);                // big x big alone: problems of tf32
 constexpr bool IN_ROW = $(ORDER == "row");        // query tiles of a head: as they come, or
 constexpr bool SECTIONS = $(ORDER == "sections"); // longest first: of some heads, or of all
 constexpr bool ALIGNED = $(ALIGNED);              // rows begin at multiples of 16 bytes
@@ -75,11 +76,11 @@ template <bool ROUND> ATTN_DEVICE void split(attn_u32 bits, attn_u32 &big, attn_
 template <int N> ATTN_DEVICE void cut(const attn_u32 bits[N], operand<N> &to) {
 #pragma unroll
     for (int i = 0; i < N; i++)
-        split<false>(bits[i], to.big[i], to.small[i]);
+        split<SINGLE>(bits[i], to.big[i], to.small[i]);
 }
 
 // Of scores from numbers that are cut, what is left out is on average 2.7e-7, all of one sign.
-constexpr float CUT_SCALE = 1.00000024f;
+constexpr float CUT_SCALE = SINGLE ? 1.0f : 1.00000024f;
 
 // Two numbers rounded to bf16.
 ATTN_DEVICE attn_u32 pair(attn_u32 low, attn_u32 high) {
@@ -153,8 +154,9 @@ ATTN_DEVICE void multiply_split(float d[ROW_TILES][WIDTH][4], const operand_16<4
 #pragma unroll
             for (int r = 0; r < ROW_TILES; r++)
                 if (part % 2)
-                    multiply(d[r][t], a[r].big[part / 2], b.big[part / 2] + 2 * t, false);
-                else
+                    multiply(d[r][t], a[r].big[part / 2], b.big[part / 2] + 2 * t,
+                             SINGLE && first && part == 1);
+                else if (!SINGLE)
                     multiply_pairs(d[r][t], part == 0 ? a[r].small : a[r].whole,
                                    (part == 0 ? b.whole : b.small) + 2 * t, first && part == 0);
 }
@@ -225,7 +227,9 @@ ATTN_DEVICE void score(scores &s, const float *k) {
 #pragma unroll
             for (int e = 0; e < 4; e++)
                 s[r][j][e] = 0.0f;
-    if constexpr (PASSES == 2) {
+    if constexpr (SINGLE) {
+        add_products<BIG>(s, q_from, k_from);
+    } else if constexpr (PASSES == 2) {
         add_products<SMALL>(s, q_from, k_from);
         add_products<BIG>(s, q_from, k_from);
     } else {

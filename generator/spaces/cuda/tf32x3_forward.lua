@@ -27,14 +27,15 @@ end
 -- Tensor cores round sums towards zero; with one pass 3 D / 8 times for a score, which is too much
 -- from somewhat above 128 columns on, and sooner where the sums' logarithm is asked for.
 local function is_long(p)
-  return p.head_dim > (p.lse and 64 or 128)
+  return not p.tf32 and p.head_dim > (p.lse and 64 or 128)
 end
 
 return family {
   name = "tf32x3_forward", op = "forward", backend = "cuda",
   template = "cuda/tf32x3_forward.cu",
   preference = 6, -- 1.5 times simt_tiled_forward on an H200
-  doc = "float32 on tensor cores: each product is three of tf32, as exact as multiply-adds.",
+  doc = "float32 on tensor cores: each product is three of tf32, as exact as multiply-adds; "
+    .. "one for tf32.",
 
   accepts = function(p, dev)
     if dev.cc < 80 then return false, "it needs compute capability 8.0" end
@@ -65,6 +66,7 @@ return family {
   derive = function(c, p)
     c.HEAD_DIM, c.HEAD_DIM_V = p.head_dim, p.head_dim_v
     c.MASKED, c.LSE, c.ALIGNED = p.mask ~= "none", p.lse, p.alignment == "a16"
+    c.SINGLE = p.tf32
     sizes(c, p)
     c.SMEM = smem(c)
     c.REGISTERS = registers(c)
@@ -75,6 +77,8 @@ return family {
       function(c, p, dev) return c.SMEM <= dev.smem_optin end },
     { "long sums begin with small products", { "PASSES" },
       function(c, p) return c.PASSES == 2 or not is_long(p) end },
+    { "a single product takes one pass", { "PASSES" },
+      function(c, p) return c.PASSES == 1 or not p.tf32 end },
     { "a part has keys for a step", { "BLOCK_N", "PARTS" },
       function(c) return c.BLOCK_N % (16 * c.PARTS) == 0 end },
     { "steps are unrolled in whole parts, or all", { "UNROLL" },
