@@ -13,7 +13,7 @@
 
 extern char **environ;
 
-enum { DEFAULT_BUDGET_S = 20, GRACE_S = 15 };
+enum { DEFAULT_BUDGET_S = 20, GRACE_S = 15, MISUSED = 2 /* the program's exit code for it */ };
 
 static double now(void) {
     struct timespec t;
@@ -61,6 +61,13 @@ static attn_status spawn(const char *tool, char *const argv[], pid_t *child, att
     return ATTN_OK;
 }
 
+static attn_status tune(const char *tool, const char *const *argv, double seconds, int *result,
+                        attn_error *err) {
+    pid_t child;
+    ATTN_TRY(spawn(tool, (char *const *)(uintptr_t)argv, &child, err));
+    return wait_for(child, now() + seconds * 1.05 + GRACE_S, result, err);
+}
+
 attn_status attn_measure(attn_context *ctx, const attn_runtime_device *device,
                          const attn_problem *problem, attn_error *err) {
     char text[ATTN_PROBLEM_TEXT], budget[32], threads[16];
@@ -73,13 +80,23 @@ attn_status attn_measure(attn_context *ctx, const attn_runtime_device *device,
     (void)attn_problem_print(problem, text, sizeof text);
     (void)snprintf(budget, sizeof budget, "%.1fs", seconds);
     (void)snprintf(threads, sizeof threads, "%d", device->backend->workers(device->handle));
-    const char *argv[] = {
-        tool,       "tune", text,        "--device", device->name,           "--db", ctx->user_path,
-        "--budget", budget, "--threads", threads,    path ? "--path" : NULL, path,   NULL};
-    pid_t child;
+    const char *argv[16] = {tool,   "tune",         text,       "--device", device->name,
+                            "--db", ctx->user_path, "--budget", budget};
+    size_t count = 9, without_threads;
+    if (path) {
+        argv[count++] = "--path";
+        argv[count++] = path;
+    }
+    without_threads = count;
+    argv[count++] = "--threads";
+    argv[count] = threads;
     int result = 0;
-    ATTN_TRY(spawn(tool, (char *const *)(uintptr_t)argv, &child, err));
-    ATTN_TRY(wait_for(child, now() + seconds * 1.05 + GRACE_S, &result, err));
+    ATTN_TRY(tune(tool, argv, seconds, &result, err));
+    /* The calling thread may be allowed fewer than the context was: then with as many as it is. */
+    if (WIFEXITED(result) && WEXITSTATUS(result) == MISUSED) {
+        argv[without_threads] = NULL;
+        ATTN_TRY(tune(tool, argv, seconds, &result, err));
+    }
     if (WIFEXITED(result) && WEXITSTATUS(result) == 0)
         return ATTN_OK;
     if (WIFEXITED(result) && WEXITSTATUS(result) == 127)

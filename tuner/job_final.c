@@ -322,8 +322,8 @@ static attn_status summarise(attn_job *job, const struct ranked *winner, double 
 static bool stored_stays(const attn_job *job, bool whole, double ns) {
     const attn_stored *stored = &job->stored;
     const attn_passed *passed = passed_of(job, stored->point);
-    return stored->family && (stored->rival || !whole) && stored->ns <= KEEP * ns &&
-           !(passed && passed->out);
+    bool apart = stored->rival || stored->point == ATTN_SEARCH_END || !whole;
+    return stored->family && apart && stored->ns <= KEEP * ns && !(passed && passed->out);
 }
 
 /* Is the default of the point's family still to be heard of? Another run has it, or had it when it
@@ -351,6 +351,9 @@ static attn_status say_decision(attn_job *job, const struct ranked *ours, bool w
                           "the best of %s has %.4g ms; --again without --family measures both in "
                           "the same rounds",
                           ours->name, ours->ns * 1e-6);
+    else if (stays && stored->point == ATTN_SEARCH_END)
+        attn_str_append(&text, "it is not in the core: --again --whole measures both in the same "
+                               "rounds");
     else if (stays)
         attn_str_append_f(&text, "the best of this run is provisional: %s", lacks);
     else if (!whole)

@@ -168,7 +168,8 @@ static attn_status was_completed(attn_job *job, bool *completed, attn_error *err
 }
 
 /* Nothing is left to do if the search has come to its end, or had its share: a run of one family is
- * no search of all, and takes no account of their time. */
+ * no search of all, and takes no account of their time. How much of the time went to the whole
+ * space is not known: that is searched on until its end. */
 static attn_status decide_done(attn_job *job, const attn_db_rows *rows, bool *done,
                                attn_error *err) {
     const attn_tune_options *o = job->options;
@@ -177,7 +178,7 @@ static attn_status decide_done(attn_job *job, const attn_db_rows *rows, bool *do
     if (o->again || o->fresh || !job->stored.family || job->stored.rival || !(job->stored.band < 1))
         return ATTN_OK;
     ATTN_TRY(was_completed(job, &completed, err));
-    bool had_share = !o->family && job->seconds_before >= ENOUGH * job->share_s;
+    bool had_share = !o->family && !o->whole && job->seconds_before >= ENOUGH * job->share_s;
     if (had_share && !completed)
         ATTN_TRY(all_families_tried(job, rows, &all_tried, err));
     *done = completed || all_tried;

@@ -40,6 +40,29 @@ static attn_status add_list(attn_job *job, const attn_family *family, bool core,
     return status;
 }
 
+/* The problem's winner, which a search of the whole space may have found outside of the core: who
+ * is to take its place must be measured beside it. */
+static attn_status add_winner(attn_job *job, const attn_family *family, attn_error *err) {
+    const attn_db_filter filter = {
+        .problem = job->problem, .device = &job->lane->device, .winners = true};
+    attn_config config = job->space.point[family->first_point].config;
+    attn_error ignored = ATTN_ERROR_INIT;
+    attn_db_rows rows = {0};
+    size_t index;
+    if (!job->options->db || job->options->verify_only)
+        return ATTN_OK;
+    ATTN_TRY(attn_db_find(job->options->db, &filter, &rows, err));
+    attn_status status = ATTN_OK;
+    for (size_t i = 0; status == ATTN_OK && i < rows.count; i++)
+        if (strcmp(rows.row[i].variant.family, family->name) == 0 &&
+            attn_config_parse(family->space, rows.row[i].variant.config, &config, &ignored) ==
+                ATTN_OK &&
+            attn_space_check(family->space, &config, &ignored) == ATTN_OK)
+            status = attn_search_space_add(&job->space, &config, false, &index, err);
+    attn_db_rows_free(&rows);
+    return status;
+}
+
 /* Declares the space to the search, with the points that the search is about. */
 static attn_status add_points(attn_job *job, attn_family *family, attn_error *err) {
     const attn_tune_options *o = job->options;
@@ -57,7 +80,7 @@ static attn_status add_points(attn_job *job, attn_family *family, attn_error *er
     if (o->config)
         return ATTN_OK;
     ATTN_TRY(add_list(job, family, true, err));
-    return o->whole ? add_list(job, family, false, err) : ATTN_OK;
+    return o->whole ? add_list(job, family, false, err) : add_winner(job, family, err);
 }
 
 static attn_status add_family(attn_job *job, const attn_family_info *info, attn_error *err) {
