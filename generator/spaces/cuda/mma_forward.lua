@@ -114,6 +114,17 @@ return family {
     local swizzle = p.head_dim % 64 == 0 and p.head_dim_v % 64 == 0
     local rows, keys = widest > 128 and 64 or 128, widest <= 64 and 128 or 64
     local pad = swizzle and 0 or 8
+    -- Few tiles do not fill the card: smaller ones, whose keys several warps share.
+    local tiles = p.batch * p.heads_q * ceil_div(p.seq_q, rows)
+    if tiles < dev.sms and widest <= 128 and aligned then
+      local one = p.seq_q <= 16
+      return {
+        BLOCK_M = one and 16 or 32, WARPS = one and 1 or 2, KEY_WARPS = one and 4 or 2,
+        BLOCK_N = one and 128 or 64, STAGES = one and 1 or 2, Q_REGISTERS = true,
+        SWIZZLE = swizzle, PAD = pad, COPY = "async", EXP = "exp2", REDUCE = "shuffle",
+        STORE = "paired", ORDER = "sections", LAZY = 8, MIN_BLOCKS = 1,
+      }
+    end
     local pitch = 2 * (round_up(p.head_dim, 16) + pad)
     local pitch_v = 2 * (round_up(p.head_dim_v, 16) + pad)
     local twice = aligned and widest <= 128
