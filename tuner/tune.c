@@ -24,8 +24,9 @@ struct run {
     const attn_strategy *strategy;
     attn_builders *builders;
     attn_tune_result *result;
-    double share_s; /* of the budget, for each problem and device; INFINITY: no limit */
-    int64_t end_ns; /* of the device being run; INT64_MAX: no limit */
+    double share_s;   /* of the budget, for each problem and device; INFINITY: no limit */
+    int64_t end_ns;   /* of the device being run; INT64_MAX: no limit */
+    int64_t spent_ns; /* the shares that problems of it which are done have had in earlier runs */
 };
 
 /*-*** One device ************************************************/
@@ -82,8 +83,6 @@ static void clear_summary(attn_tune_summary *s) {
                              .share = {NAN, NAN, NAN}};
 }
 
-/* One that earlier runs have done takes its share of the budget away with it: they have spent it.
- */
 static attn_status run_problem(struct run *run, attn_lane *lane, attn_tune_summary *summary,
                                int64_t end_ns, attn_error *err) {
     const attn_tune_options *o = &run->options;
@@ -96,14 +95,16 @@ static attn_status run_problem(struct run *run, attn_lane *lane, attn_tune_summa
                                       &run->result->signal, err);
     summary->cut = attn_now_ns() >= end_ns;
     if (summary->resumed && run->end_ns != INT64_MAX)
-        run->end_ns -= (int64_t)(fmax(0, run->share_s - summary->seconds) * 1e9);
+        run->spent_ns += (int64_t)(fmax(0, run->share_s - summary->seconds) * 1e9);
     return status;
 }
 
 /* What is left of the budget is dealt evenly, each time anew, among the problems that are open:
- * once around. `summary` is the device's first. */
+ * once around. What earlier runs have spent on those that are done is not dealt in the first round,
+ * or the same command would give the others more and more; who still has no winner after that gets
+ * of all that there is. `summary` is the device's first. */
 static attn_status run_round(struct run *run, attn_lane *lane, attn_tune_summary *summary,
-                             attn_error *err) {
+                             bool first, attn_error *err) {
     attn_tune_result *result = run->result;
     attn_status status = ATTN_OK;
     size_t problems = run->options.problem_count, open = count_open(summary, problems);
@@ -111,6 +112,8 @@ static attn_status run_round(struct run *run, attn_lane *lane, attn_tune_summary
         int64_t now = attn_now_ns(), end_ns = run->end_ns;
         if (!is_open(&summary[i]))
             continue;
+        if (end_ns != INT64_MAX && first)
+            end_ns = end_ns > now + run->spent_ns ? end_ns - run->spent_ns : now;
         if (end_ns != INT64_MAX)
             end_ns = now + (end_ns - now) / (int64_t)open--;
         if (&summary[i] == result->summary + result->count)
@@ -149,9 +152,9 @@ static attn_status run_device(struct run *run, size_t device, attn_error *err) {
     for (size_t i = 0; i < o->problem_count; i++)
         summary[i] = (attn_tune_summary){.device = device, .problem = i, .cut = true};
     if (status == ATTN_OK)
-        status = run_round(run, &lane, summary, err);
+        status = run_round(run, &lane, summary, true, err);
     while (status == ATTN_OK && is_worth_more(run, summary))
-        status = run_round(run, &lane, summary, err);
+        status = run_round(run, &lane, summary, false, err);
     attn_worker_kill(&lane.worker);
     if (status != ATTN_ERR_TIMEOUT)
         return status;
@@ -188,6 +191,7 @@ static attn_status run_all(struct run *run, attn_error *err) {
         ATTN_TRY(attn_db_session_begin(o->db, o->command ? o->command : "attntune", err));
     for (size_t i = 0; status == ATTN_OK && !run->result->signal && i < o->device_count; i++) {
         int64_t part_ns = (int64_t)(o->budget_s / (double)o->device_count * 1e9);
+        run->spent_ns = 0;
         if (last_ns != INT64_MAX)
             run->end_ns = attn_now_ns() + part_ns < last_ns ? attn_now_ns() + part_ns : last_ns;
         status = run_device(run, i, err);

@@ -28,6 +28,7 @@ end
 
 return family {
   name = "simd_forward", op = "forward", backend = "cpu", template = "cpu/simd_forward.c",
+  preference = 1, -- before a new family, which has 0
   doc = "Online-softmax attention on transposed tiles: query rows are the lanes of SIMD registers.",
 
   accepts = function() return true end,

@@ -2,6 +2,7 @@
 
 return family {
   name = "mma_forward", op = "forward", backend = "cuda", template = "cuda/mma_forward.cu",
+  preference = 1, -- before a new family, which has 0
   doc = "Online-softmax attention on mma.sync tensor cores; one query tile a block.",
 
   accepts = function(p, dev)
