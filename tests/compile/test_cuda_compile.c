@@ -14,10 +14,10 @@
 #include "gen.h"
 
 static const char *const PROBLEMS[] = {
-    "fwd:f16:b1:h4:s512:d128:causal:lse", "fwd:bf16:b1:h4:s512:d64",
-    "fwd:f16:b1:h4:s512:d256:window64,0", "fwd:bf16:b1:h4:s512:d40:dv80:causal_tl",
-    "fwd:f16:b1:h4:s512:d96:causal:a1",   "fwd:f32:b1:h4:s512:d64:causal:lse",
-    "fwd:bf16:b1:h4:s512:d128:lse",       "fwd:f32:b1:h4:s512:d128:dv80:window64,0:a1",
+    "fwd:f16:b1:h4:s512:d128:causal:lse",  "fwd:bf16:b1:h4:s512:d64",
+    "fwd:f16:b1:h4:s512:d256:window64,0",  "fwd:bf16:b1:h4:s512:d40:dv80:causal_tl",
+    "fwd:f16:b1:h4:s512:d96:causal:a1",    "fwd:f32:b1:h4:s512:d64:causal:lse",
+    "fwd:bf16:b1:h4:s512:d128:lse",        "fwd:f32:b1:h4:s512:d128:dv80:window64,0:a1",
     "fwd:tf32:b1:h4:s512:d128:causal:lse",
 };
 enum { N_PROBLEMS = sizeof PROBLEMS / sizeof PROBLEMS[0], JOBS_MAX = 8192 };
