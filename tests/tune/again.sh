@@ -7,10 +7,7 @@
 plant planted 64 ok
 sed -i -e "s/params = {/& { \"MORE\", {$(seq -s, 1 64)}, \"nothing\" },/" -e 's/GRAIN = 1/MORE = 1, &/' \
     planted/spaces/fake/planted.lua
-mkdir -p planted/spaces/cpu planted/templates/cpu
-cp "$toy/templates/cpu/toy_forward.c" planted/templates/cpu/
-sed 's/core = .*/core = { ROWS = { 4 }, LANES = { 4 }, ORDER = { "row" }, OPT = { "-O2" } },/' \
-    "$toy/spaces/cpu/toy_forward.lua" >planted/spaces/cpu/toy_forward.lua
+toys planted "4"
 for space in "$ATTN_SOURCE"/generator/spaces/cpu/*.lua; do
     sed 's/accepts = function(.*)/& if true then return false, "not here" end/' "$space" >"planted/spaces/cpu/${space##*/}"
 done

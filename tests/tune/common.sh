@@ -25,6 +25,14 @@ outcomes() { list | sed 's/.*"outcome": "\([a-z_]*\)".*/\1/' | sort | uniq -c | 
 # Is a process still running? One that nobody has waited for is not.
 runs() { grep -q '^State:[[:space:]]*[A-WY]' "/proc/$1/status" 2>/dev/null; }
 
+# The real CPU's toy family, with variants of that many rows alone.
+toys() { # toys DIR ROWS
+    mkdir -p "$1/spaces/cpu" "$1/templates/cpu"
+    cp "$toy/templates/cpu/toy_forward.c" "$1/templates/cpu/"
+    sed "s/core = .*/core = { ROWS = { $2 }, LANES = { 4 }, ORDER = { \"row\" }, OPT = { \"-O2\" } },/" \
+        "$toy/spaces/cpu/toy_forward.lua" >"$1/spaces/cpu/toy_forward.lua"
+}
+
 # A family `planted` on the fake device: WHAT says what is wrong with a variant, GRAIN makes more.
 plant() { # plant DIR GRAINS WHAT...
     local dir=$1 grains=$2

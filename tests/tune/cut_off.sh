@@ -3,10 +3,7 @@
 . "$(dirname "$0")/common.sh"
 
 # Three variants, whose compiler takes long while there is a file `slow`.
-mkdir -p few/spaces/cpu few/templates/cpu
-cp "$toy/templates/cpu/toy_forward.c" few/templates/cpu/
-sed 's/core = .*/core = { ROWS = { 1, 4, 16 }, LANES = { 4 }, ORDER = { "row" }, OPT = { "-O2" } },/' \
-    "$toy/spaces/cpu/toy_forward.lua" >few/spaces/cpu/toy_forward.lua
+toys few "1, 4, 16"
 cat >slow_cc <<SH
 #!/bin/sh
 for word; do

@@ -3,10 +3,7 @@
 . "$(dirname "$0")/common.sh"
 
 # One variant; its compiler takes longer than a share, for one of four problems.
-mkdir -p one/spaces/cpu one/templates/cpu
-cp "$toy/templates/cpu/toy_forward.c" one/templates/cpu/
-sed 's/core = .*/core = { ROWS = { 4 }, LANES = { 4 }, ORDER = { "row" }, OPT = { "-O2" } },/' \
-    "$toy/spaces/cpu/toy_forward.lua" >one/spaces/cpu/toy_forward.lua
+toys one "4"
 cat >slow_cc <<SH
 #!/bin/sh
 for word; do
