@@ -42,6 +42,9 @@ enum {
 
 #define LOAD_KV $(LOAD) /* for tiles of K and V */
 
+#define TINY_SCALE 0x1p-100F
+#define TINY_SHARE 0x1p-64F /* that Q takes; what it flushes is nothing in a logit */
+
 typedef attn_vf vf;
 typedef attn_vi vi;
 
@@ -85,11 +88,11 @@ ATTN_INLINE int32_t max(int32_t a, int32_t b) {
     return a > b ? a : b;
 }
 
-/* Of scores, times log2(e); above 0, since Q has the sign. A scale of 0 becomes one that is next to
- * nothing, so that -inf times it stays -inf. */
+/* Of scores, times log2(e); above 0, so that -inf times it stays -inf. Q has the sign, the zero and
+ * a share of a tiny scale, since scores would overflow where logits are small. */
 static float scale_of(const attn_forward_args *a) {
     const float scale = a->scale_log2 < 0 ? -a->scale_log2 : a->scale_log2;
-    return scale > 0x1p-100F ? scale : 0x1p-100F;
+    return scale >= TINY_SCALE ? scale : scale > 0 ? scale / TINY_SHARE : 1.0F;
 }
 
 /* A packed task's rows go through its heads first, then through the positions. */
@@ -115,12 +118,16 @@ static int64_t offset_of(const struct attn_task *t, const struct group *g, const
 }
 
 static void load_queries(const struct attn_task *t, struct group *g) {
-    const __m512i sign = _mm512_set1_epi16(t->a->scale < 0 ? INT16_MIN : 0);
+    const float scale = t->a->scale_log2, share = scale == 0 ? 0.0F : TINY_SHARE;
+    const __m512i sign = _mm512_set1_epi16(scale < 0 ? INT16_MIN : 0);
+    const int tiny = scale < TINY_SCALE && scale > -TINY_SCALE;
     for (int r = 0; r < ROWS; r++) {
         const uint16_t *row = (const uint16_t *)t->a->q + offset_of(t, g, t->a->q_stride, r);
         for (int i = 0; i < TILES; i++) {
             const __m512i x = attn_halves(row + i * 32, r < g->rows ? min(32, D - i * 32) : 0);
             _mm512_store_si512(g->q[i][r], _mm512_xor_si512(x, sign));
+            if (tiny)
+                attn_scale_halves(g->q[i][r], attn_vset(share));
         }
     }
 }
@@ -363,7 +370,8 @@ static void attend(const struct walk *walk) {
     }
 }
 
-static void store_outputs(const struct attn_task *t, struct group *g) {
+static void store_outputs(const struct attn_task *t, struct group *g,
+                          struct attn_careful_keys *seen) {
     const attn_forward_args *a = t->a;
     for (int32_t r = 0; r < g->rows; r++) {
         const int sees = max(0, g->lo[r]) <= g->hi[r];
@@ -386,8 +394,8 @@ static void store_outputs(const struct attn_task *t, struct group *g) {
                 sees ? (g->top[r] * scale_of(a) + attn_log2(sum)) * 0x1.62e430p-1F /* ln 2 */
                      : -INFINITY;
         }
-        if (_mm512_cmp_ps_mask((__m512)zero, (__m512)zero, _CMP_UNORD_Q))
-            attn_careful_row(a, D, DV, t->batch, g->head[r], g->position[r]);
+        if (attn_scale_is_beyond(a) || _mm512_cmp_ps_mask((__m512)zero, (__m512)zero, _CMP_UNORD_Q))
+            attn_careful_row(a, D, DV, t->batch, g->head[r], g->position[r], seen);
     }
 }
 
@@ -441,7 +449,8 @@ int $(KERNEL)(const attn_forward_args *a, int task, int worker) {
     const unsigned before = attn_tiles_begin();
     attend(&walk);
     attn_tiles_end(before);
+    struct attn_careful_keys seen = {walk.begin * CHUNK, min(walk.end * CHUNK, a->seq_kv)};
     for (struct group *g = w->group; g < w->group + walk.groups; g++)
-        store_outputs(&t, g);
+        store_outputs(&t, g, &seen);
     return 0;
 }

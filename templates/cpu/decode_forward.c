@@ -373,14 +373,14 @@ static int is_strained(const struct task *t, int64_t row, uint32_t largest) {
     for (int c = 0; c < COLUMNS; c += VL)
         q2 += attn_vload(&q[c]) * attn_vload(&q[c]);
     const vi large = ~(q2 <= attn_vset(ATTN_LARGE * ATTN_LARGE));
-    int any = largest >= 0x7f800000;
+    int any = largest >= 0x7f800000 || attn_scale_is_beyond(t->a);
     for (int i = 0; i < VL; i++)
         any |= large[i];
     return any;
 }
 
 /* The row's outputs, from its parts. */
-static void merge_row(const struct task *t, int64_t row) {
+static void merge_row(const struct task *t, int64_t row, struct attn_careful_keys *seen) {
     const attn_forward_args *a = t->a;
     const struct part *part = part_of(t, row);
     const int parts = t->begin < t->end ? (t->end - t->begin + t->piece - 1) / t->piece : 0;
@@ -412,7 +412,7 @@ static void merge_row(const struct task *t, int64_t row) {
         a->lse[(t->batch * a->heads_q + head_of(t, row)) * a->seq_q + position_of(t, row)] =
             sees ? (top + attn_log2(sum)) * 0x1.62e430p-1F /* ln 2 */ : -INFINITY;
     if (is_strained(t, row, largest))
-        attn_careful_row(a, D, DV, t->batch, head_of(t, row), position_of(t, row));
+        attn_careful_row(a, D, DV, t->batch, head_of(t, row), position_of(t, row), seen);
 }
 
 //@ if SPLITS > 1 then
@@ -420,8 +420,9 @@ int $(MERGE_SYMBOL)(const attn_forward_args *a, int task, int worker) {
     (void)worker;
     const int64_t begin = (int64_t)(task % a->tiles) * MERGE_ROWS;
     const struct task t = task_of(a, task / a->tiles, begin / TASK_ROWS);
+    struct attn_careful_keys seen = {.begin = t.begin, .end = t.end};
     for (int64_t row = begin; row < begin + MERGE_ROWS && row < t.row + t.rows; row++)
-        merge_row(&t, row);
+        merge_row(&t, row, &seen);
     return 0;
 }
 //@ end
@@ -463,7 +464,8 @@ int $(KERNEL)(const attn_forward_args *a, int task, int worker) {
     }
     for (int32_t i = 0; i < groups; i++)
         end_rows(&w->rows[i]);
+    struct attn_careful_keys seen = {.begin = t.begin, .end = t.end};
     for (int64_t row = t.row; SPLITS == 1 && row < t.row + t.rows; row++)
-        merge_row(&t, row);
+        merge_row(&t, row, &seen);
     return 0;
 }

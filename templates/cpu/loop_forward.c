@@ -229,7 +229,7 @@ static struct keys keys_of(const attn_forward_args *a, int64_t batch, int64_t kv
 
 /* `rows` rows of a head, which take turns at each block of keys, so that it stays in the cache. */
 static void attend_tile(const attn_forward_args *a, int64_t index, int32_t row, int32_t rows,
-                        struct scratch *w) {
+                        struct scratch *w, struct attn_careful_keys *seen) {
     const int64_t batch = index / a->heads_q, head = index % a->heads_q;
     const struct keys keys = keys_of(a, batch, head / a->group);
     const int64_t *qs = a->q_stride, *os = a->o_stride;
@@ -249,7 +249,7 @@ static void attend_tile(const attn_forward_args *a, int64_t index, int32_t row, 
     for (int32_t i = 0; i < rows; i++) {
         float *lse = LSE ? a->lse + index * a->seq_q + row + i : NULL;
         if (end_row(&w->row[i], o + i * os[2], lse))
-            attn_careful_row(a, D, DV, batch, head, row + i);
+            attn_careful_row(a, D, DV, batch, head, row + i, seen);
     }
 }
 
@@ -281,8 +281,12 @@ int $(KERNEL)(const attn_forward_args *a, int task, int worker) {
     struct scratch *w = (void *)((char *)a->workspace[0] + worker * (int64_t)$(SCRATCH_BYTES));
     const int64_t heads = (int64_t)a->batch * a->heads_q;
     const struct part part = part_of(a, task, heads, a->seq_q, TASK_ROWS);
-    for (int64_t head = part.head; head < part.heads_end; head++)
+    for (int64_t head = part.head; head < part.heads_end; head++) {
+        const int32_t first = part.row + a->mask_offset, past = part.rows_end + a->mask_offset;
+        struct attn_careful_keys seen = {.begin = max(0, first - a->mask_left),
+                                         .end = min(a->seq_kv, past + a->mask_right)};
         for (int32_t row = part.row; row < part.rows_end; row += ROWS)
-            attend_tile(a, head, row, min(ROWS, part.rows_end - row), w);
+            attend_tile(a, head, row, min(ROWS, part.rows_end - row), w, &seen);
+    }
     return 0;
 }

@@ -331,7 +331,8 @@ ATTN_NOINLINE void find_strained(const struct group *g, int32_t strained[LANES])
             ~((q2[j] <= attn_vset(ATTN_LARGE * ATTN_LARGE)) & (zero[j] == attn_vset(0.0F)));
 }
 
-static void store_outputs(const struct attn_task *t, struct scratch *w, struct group *g) {
+static void store_outputs(const struct attn_task *t, struct scratch *w, struct group *g,
+                          struct attn_careful_keys *seen) {
     const attn_forward_args *a = t->a;
     _Alignas(64) int32_t strained[LANES];
     (void)w; /* f32 needs no copy */
@@ -374,9 +375,9 @@ static void store_outputs(const struct attn_task *t, struct scratch *w, struct g
         //@ end
     }
     for (int64_t i = 0; i < g->rows; i++)
-        if (strained[i])
-            attn_careful_row(a, D, DV, t->batch, head_of(t, g->row + i),
-                             position_of(t, g->row + i));
+        if (strained[i] || attn_scale_is_beyond(a))
+            attn_careful_row(a, D, DV, t->batch, head_of(t, g->row + i), position_of(t, g->row + i),
+                             seen);
 }
 
 /* The first element of a head's K or V. */
@@ -458,7 +459,8 @@ int $(KERNEL)(const attn_forward_args *a, int task, int worker) {
             }
         }
     }
+    struct attn_careful_keys seen = {.begin = begin, .end = end};
     for (struct group *g = w->group; g < w->group + groups; g++)
-        store_outputs(&t, w, g);
+        store_outputs(&t, w, g, &seen);
     return 0;
 }
