@@ -45,7 +45,6 @@ static attn_status add_list(attn_job *job, const attn_family *family, bool core,
 static attn_status add_winner(attn_job *job, const attn_family *family, attn_error *err) {
     const attn_db_filter filter = {
         .problem = job->problem, .device = &job->lane->device, .winners = true};
-    attn_config config = job->space.point[family->first_point].config;
     attn_error ignored = ATTN_ERROR_INIT;
     attn_db_rows rows = {0};
     size_t index;
@@ -53,12 +52,14 @@ static attn_status add_winner(attn_job *job, const attn_family *family, attn_err
         return ATTN_OK;
     ATTN_TRY(attn_db_find(job->options->db, &filter, &rows, err));
     attn_status status = ATTN_OK;
-    for (size_t i = 0; status == ATTN_OK && i < rows.count; i++)
+    for (size_t i = 0; status == ATTN_OK && i < rows.count; i++) {
+        attn_config config = job->space.point[family->first_point].config;
         if (strcmp(rows.row[i].variant.family, family->name) == 0 &&
             attn_config_parse(family->space, rows.row[i].variant.config, &config, &ignored) ==
                 ATTN_OK &&
             attn_space_check(family->space, &config, &ignored) == ATTN_OK)
             status = attn_search_space_add(&job->space, &config, false, &index, err);
+    }
     attn_db_rows_free(&rows);
     return status;
 }

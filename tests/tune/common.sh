@@ -25,6 +25,14 @@ outcomes() { list | sed 's/.*"outcome": "\([a-z_]*\)".*/\1/' | sort | uniq -c | 
 # Is a process still running? One that nobody has waited for is not.
 runs() { grep -q '^State:[[:space:]]*[A-WY]' "/proc/$1/status" 2>/dev/null; }
 
+# A compiler that first does something about each source file, "$word": CC=$(wrapped_cc COMMAND).
+wrapped_cc() {
+    printf '%s\n' '#!/bin/sh' 'for word; do case $word in *.c)' "$1" ';; esac; done' \
+        "exec ${CC:-cc} \"\$@\"" >"$work/wrapped_cc"
+    chmod +x "$work/wrapped_cc"
+    echo "$work/wrapped_cc"
+}
+
 # The real CPU's toy family, with variants of that many rows alone.
 toys() { # toys DIR ROWS
     mkdir -p "$1/spaces/cpu" "$1/templates/cpu"

@@ -4,17 +4,8 @@
 
 # Three variants, whose compiler takes long while there is a file `slow`.
 toys few "1, 4, 16"
-cat >slow_cc <<SH
-#!/bin/sh
-for word; do
-    case \$word in
-    *.c) [ -e $work/slow ] && grep -q 'ROWS = ' "\$word" && touch "$work/slow/\$\$" && exec sleep 10 ;;
-    esac
-done
-exec ${CC:-cc} "\$@"
-SH
-chmod +x slow_cc
-export CC=$work/slow_cc
+slow=$(wrapped_cc "[ -e $work/slow ] && grep -q 'ROWS = ' \"\$word\" && touch \"$work/slow/\$\$\" && exec sleep 10")
+export CC=$slow
 few() {
     exec "$ATTNTUNE" tune fwd:f32:b1:h1:s16:d16 --device cpu --threads 1 --jobs 3 --path few --family toy_forward --format csv "$@"
 }

@@ -2,18 +2,9 @@
 # default: that is in the first race, even where its compile takes longer than those of others.
 . "$(dirname "$0")/common.sh"
 
-cat >slow_default <<SH
-#!/bin/sh
-for word; do
-    case \$word in
-    *.c) grep -q 'ROWS = 4, LANES = 4' "\$word" && sleep 2 ;;
-    esac
-done
-exec ${CC:-cc} "\$@"
-SH
-chmod +x slow_default
+slow=$(wrapped_cc "grep -q 'ROWS = 4, LANES = 4' \"\$word\" && sleep 2")
 measured() { "$ATTNTUNE" db list --all --format jsonl --path "$toy" 2>/dev/null | grep '"outcome": "ok"'; }
-( trap - INT; CC=$work/slow_default exec "$ATTNTUNE" tune fwd:f32:b1:h1:s16:d16 --device cpu --threads 1 --jobs 4 \
+( trap - INT; CC=$slow exec "$ATTNTUNE" tune fwd:f32:b1:h1:s16:d16 --device cpu --threads 1 --jobs 4 \
     --path "$toy" --family toy_forward --budget 60s --format jsonl ) >out 2>err &
 for moment in $(seq 400); do
     measured >rows && break

@@ -62,19 +62,10 @@ sed -e 's/ROWS = \$(ROWS), LANES = \$(LANES)/ROWS = 4, LANES = 1/' -e 's/for lan
     -e '/(void)worker;/r faults' -e '/^        row(a, batch/r rows' \
     -e 's/^#include <math.h>/&\n#include <stdlib.h>\n#include <string.h>\n#include <unistd.h>/' \
     "$toy/templates/cpu/toy_forward.c" >my/templates/cpu/planted.c
-cat >compiler <<SH
-#!/bin/sh
-for word; do
-    case \$word in
-    *.c) grep -q 'compiler of this test never ends' "\$word" && while :; do sleep 1; done ;;
-    esac
-done
-exec ${CC:-cc} "\$@"
-SH
-chmod +x compiler
+slow=$(wrapped_cc "grep -q 'compiler of this test never ends' \"\$word\" && while :; do sleep 1; done")
 
 problem=fwd:f32:b1:h2:s32:d16:lse
-CC=$work/compiler "$ATTNTUNE" tune $problem --device cpu --threads 1 --path my --family planted \
+CC=$slow "$ATTNTUNE" tune $problem --device cpu --threads 1 --path my --family planted \
     --search exhaustive --budget 120s --format csv >out 2>err || fail "exit code $?: $(cat out err)"
 "$ATTNTUNE" db list --all --format jsonl --path my >rows.jsonl
 for pair in $want; do

@@ -3,17 +3,8 @@
 . "$(dirname "$0")/common.sh"
 
 toys one 4
-cat >slow_cc <<SH
-#!/bin/sh
-for word; do
-    case \$word in
-    *.c) grep -q 'D = 24' "\$word" && sleep \$(cat $work/slow) ;;
-    esac
-done
-exec ${CC:-cc} "\$@"
-SH
-chmod +x slow_cc
-export CC=$work/slow_cc
+slow=$(wrapped_cc "grep -q 'D = 24' \"\$word\" && sleep \$(cat $work/slow)")
+export CC=$slow
 run() { # run SECONDS: how long the compiler takes for d24; the share is 3 s
     echo "$1" >slow
     "$ATTNTUNE" tune fwd:f32:b1:h1:s16:d24 fwd:f32:b1:h1:s16:d16 fwd:f32:b1:h1:s16:d8 fwd:f32:b1:h1:s16:d4 \

@@ -13,21 +13,9 @@
 #include "backend.h"
 #include "check.h"
 #include "folder.h"
+#include "plain_build.h"
 
-static const attn_backend *const cpu = &attn_backend_cpu;
 static char folder[] = "/tmp/test-cpu-compiler-XXXXXX";
-static const char plain[] = "int KERNEL(const void *a, int task, int worker) { return 0; }";
-
-static attn_build make_build(const char *source, const char *options, const char *target) {
-    return (attn_build){"c", source, options, target, "0123456789abcdef0123456789abcdef", 0};
-}
-
-static bool compile(const char *source, const char *options, attn_binary *binary) {
-    attn_build build = make_build(source, options, "cpu:generic");
-    attn_error err = ATTN_ERROR_INIT;
-    return CHECK_OK(cpu->compile(&build, binary, &err), err.line);
-}
-
 /* Writes a program that stands in for a compiler, and makes it the one to use. */
 static void put_compiler(const char *script) {
     char path[64];

@@ -115,9 +115,9 @@ return family {
     local swizzle = p.head_dim % 64 == 0 and p.head_dim_v % 64 == 0
     local rows, keys = widest > 128 and 64 or 128, widest <= 64 and 128 or 64
     local pad = swizzle and 0 or 8
-    -- Few tiles do not fill the card: smaller ones, whose keys several warps share.
+    -- Few tiles do not fill the card: smaller ones, with warps along the keys. Measured at 128.
     local tiles = p.batch * p.heads_q * ceil_div(p.seq_q, rows)
-    if tiles < dev.sms and widest <= 128 and aligned then
+    if tiles < dev.sms and p.head_dim == 128 and p.head_dim_v == 128 and aligned then
       local one = p.seq_q <= 16
       return {
         BLOCK_M = one and 16 or 32, WARPS = one and 1 or 2, KEY_WARPS = one and 4 or 2,
