@@ -11,6 +11,7 @@
 #define ATTN_VL $(VL)
 #define ATTN_EXP2_DEGREE 5
 #include "attn_cpu.h"
+#include "attn_cpu_flush.h"
 #include "attn_cpu_rows.h"
 
 #define ATTN_ELEMENT $(ELEM)
@@ -385,6 +386,7 @@ static void merge_row(const struct task *t, int64_t row, struct attn_careful_key
     const struct part *part = part_of(t, row);
     const int parts = t->begin < t->end ? (t->end - t->begin + t->piece - 1) / t->piece : 0;
     const int sees = max(0, first_key(t, row)) <= last_key(t, row);
+    const unsigned before = attn_flush_begin(a);
     float top = -INFINITY, sum = 0.0F;
     for (int i = 0; i < parts; i++)
         top = part[i].max > top ? part[i].max : top;
@@ -411,7 +413,9 @@ static void merge_row(const struct task *t, int64_t row, struct attn_careful_key
     if (LSE)
         a->lse[(t->batch * a->heads_q + head_of(t, row)) * a->seq_q + position_of(t, row)] =
             sees ? (top + attn_log2(sum)) * 0x1.62e430p-1F /* ln 2 */ : -INFINITY;
-    if (is_strained(t, row, largest))
+    const int strained = is_strained(t, row, largest);
+    attn_flush_end(before);
+    if (strained)
         attn_careful_row(a, D, DV, t->batch, head_of(t, row), position_of(t, row), seen);
 }
 
@@ -449,6 +453,7 @@ int $(KERNEL)(const attn_forward_args *a, int task, int worker) {
     const int64_t from = t.begin + (int64_t)split * t.piece;
     const int32_t begin = from < t.end ? (int32_t)from : t.end, end = min(t.end, begin + t.piece);
 
+    const unsigned before = attn_flush_begin(a);
     int32_t groups = 0;
     for (int32_t row = 0, count = ROWS; row < t.rows && begin < end; row += count) {
         while (count > t.rows - row)
@@ -464,6 +469,7 @@ int $(KERNEL)(const attn_forward_args *a, int task, int worker) {
     }
     for (int32_t i = 0; i < groups; i++)
         end_rows(&w->rows[i]);
+    attn_flush_end(before);
     struct attn_careful_keys seen = {.begin = t.begin, .end = t.end};
     for (int64_t row = t.row; SPLITS == 1 && row < t.row + t.rows; row++)
         merge_row(&t, row, &seen);

@@ -19,6 +19,7 @@ float logf(float x);
 
 #define ATTN_INLINE static inline __attribute__((always_inline))
 #include "attn_cpu_element.h"
+#include "attn_cpu_flush.h"
 
 #define ATTN_ELEMENT float
 #define ATTN_WIDEN attn_widen_f32
@@ -52,7 +53,7 @@ struct row {
     _Alignas(64) float o[COLUMNS_V];
     float max, sum;     /* of the scores so far; of the weights, relative to max */
     int32_t begin, end; /* it sees the keys begin <= key < end */
-    int32_t finite;     /* Q has no NaN and no infinity */
+    int32_t nan;        /* Q has a NaN or an infinity, or a score is NaN */
     int32_t strained;   /* Q is not within ATTN_LARGE: see attn_cpu_careful.h */
 };
 
@@ -133,13 +134,13 @@ static void start_row(const attn_forward_args *a, const float *q, int32_t index,
     r->begin = max(0, at - a->mask_left);
     r->end = min(a->seq_kv, at + a->mask_right + 1);
     r->sum = 0.0F;
-    r->finite = 1;
+    r->nan = 0;
     r->strained = 0;
     memset(r->q, 0, sizeof r->q);
     memset(r->o, 0, sizeof r->o);
     for (int d = 0; d < D; d++) {
         r->q[d] = q[d] * a->scale;
-        r->finite &= within(q[d], FLT_MAX);
+        r->nan |= !within(q[d], FLT_MAX);
         r->strained |= !within(r->q[d], ATTN_LARGE);
     }
 }
@@ -155,6 +156,16 @@ static void scores(const float *restrict q, const struct keys *keys, int32_t fro
             sum += q[d] * k[d];
         s[j] = sum;
     }
+}
+
+/* Is any score NaN? By their bits, too. */
+static int any_nan(int32_t count, const float *restrict s) {
+    uint32_t most = 0;
+    for (int32_t j = 0; j < count; j++) {
+        const uint32_t size = attn_float_bits(s[j]) & 0x7fffffff;
+        most = size > most ? size : most;
+    }
+    return most > 0x7f800000;
 }
 
 /* Turns scores into weights relative to `top`, and gives their sum. */
@@ -181,6 +192,7 @@ static void outputs(const float *restrict p, const struct keys *keys, int32_t fr
 /* One row and the keys from `from` on, of which it sees all. */
 static void attend(struct row *r, const struct keys *keys, int32_t from, int32_t count, float *s) {
     scores(r->q, keys, from, count, s);
+    r->nan |= any_nan(count, s);
     if (from == r->begin)
         r->max = s[0];
     float top = r->max;
@@ -200,16 +212,16 @@ static void attend(struct row *r, const struct keys *keys, int32_t from, int32_t
 /* Gives whether the row may have left a float's range. */
 static int end_row(const struct row *r, float *o, float *lse) {
     const int sees = r->begin < r->end;
-    int strained = r->strained;
+    int strained = r->strained | r->nan;
     for (int d = 0; d < DV; d++)
         strained |= !within(r->o[d], FLT_MAX);
     for (int d = 0; d < DV; d++) {
-        if (sees && r->finite)
+        if (sees && !r->nan)
             o[d] = r->o[d] / r->sum;
         else
             set_bits(&o[d], sees ? 0x7fc00000 : 0); /* NaN, or 0 */
     }
-    if (LSE && sees && r->finite)
+    if (LSE && sees && !r->nan)
         *lse = r->max + logf(r->sum);
     else if (LSE)
         set_bits(lse, sees ? 0x7fc00000 : 0xff800000); /* NaN, or -infinity */
@@ -235,6 +247,7 @@ static void attend_tile(const attn_forward_args *a, int64_t index, int32_t row, 
     const int64_t *qs = a->q_stride, *os = a->o_stride;
     const float *q = (const float *)a->q + batch * qs[0] + head * qs[1] + row * qs[2];
     float *o = (float *)a->o + batch * os[0] + head * os[1] + row * os[2];
+    const unsigned before = attn_flush_begin(a);
     for (int32_t i = 0; i < rows; i++)
         start_row(a, q + i * qs[2], row + i, &w->row[i]);
 
@@ -245,6 +258,7 @@ static void attend_tile(const attn_forward_args *a, int64_t index, int32_t row, 
             if (from < to)
                 attend(r, &keys, from, to - from, w->s);
         }
+    attn_flush_end(before);
 
     for (int32_t i = 0; i < rows; i++) {
         float *lse = LSE ? a->lse + index * a->seq_q + row + i : NULL;

@@ -13,6 +13,7 @@
 #define ATTN_EXP2_DEGREE $(EXP_DEGREE)
 #include "attn_cpu.h"
 #include "attn_cpu_element.h"
+#include "attn_cpu_flush.h"
 #include "attn_cpu_task.h"
 
 #define ATTN_ELEMENT $(ELEMENT)
@@ -438,6 +439,7 @@ int $(KERNEL)(const attn_forward_args *a, int task, int worker) {
     struct scratch *w = (void *)((char *)a->workspace[0] + worker * (int64_t)$(SCRATCH_BYTES));
     const struct attn_task t = attn_task_of(a, task, PACK_GQA, GROUPS * LANES);
     const struct keys all = keys_of(a, t.batch, t.kv_head);
+    const unsigned before = attn_flush_begin(a);
     int32_t groups = 0, begin = a->seq_kv, end = 0;
     for (int64_t row = t.row; groups < GROUPS && row < t.rows; row += LANES) {
         struct group *g = &w->group[groups++];
@@ -459,6 +461,7 @@ int $(KERNEL)(const attn_forward_args *a, int task, int worker) {
             }
         }
     }
+    attn_flush_end(before);
     struct attn_careful_keys seen = {.begin = begin, .end = end};
     for (struct group *g = w->group; g < w->group + groups; g++)
         store_outputs(&t, w, g, &seen);

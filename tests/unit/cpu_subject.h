@@ -122,7 +122,8 @@ static void subject_run(subject *s, tensors *t) {
 }
 
 /* ||a - b|| <= tolerance ||b||, and nothing is NaN. */
-static void check_close(const float *a, const float *b, size_t n, double tolerance) {
+__attribute__((unused)) static void check_close(const float *a, const float *b, size_t n,
+                                                double tolerance) {
     double off = 0, whole = 0;
     for (size_t i = 0; i < n; i++) {
         off += ((double)a[i] - (double)b[i]) * ((double)a[i] - (double)b[i]);
@@ -133,7 +134,7 @@ static void check_close(const float *a, const float *b, size_t n, double toleran
 
 static const char *const MASKS[] = {"", ":causal", ":window9,3"};
 
-static tensors tensors_masked(int mask, const char *shape, uint64_t seed) {
+__attribute__((unused)) static tensors tensors_masked(int mask, const char *shape, uint64_t seed) {
     char text[128];
     (void)snprintf(text, sizeof text, "fwd:f32:%s%s:lse", shape, MASKS[mask]);
     CHECK_CASE("%s", text);
@@ -141,7 +142,8 @@ static tensors tensors_masked(int mask, const char *shape, uint64_t seed) {
 }
 
 /* The host's family accepts problems of this dtype. */
-static bool subject_takes(const cpu_host *host, const char *family, const char *dtype) {
+__attribute__((unused)) static bool subject_takes(const cpu_host *host, const char *family,
+                                                  const char *dtype) {
     attn_error err = ATTN_ERROR_INIT;
     attn_problem p;
     attn_space *space = NULL;

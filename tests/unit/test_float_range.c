@@ -180,12 +180,46 @@ static void nan_in_values(subject *s) {
     }
 }
 
+/* A NaN of either sign in one element of K reaches every column of the rows that see its key, and
+ * changes nothing for those that do not: behind the diagonal, left and right of a window. */
+static void nan_in_keys(subject *s) {
+    static const int keys[] = {0, 40, 59};
+    for (int i = 0; i < 3 * 2 * 3; i++) {
+        int mask = i % 3, key = keys[i / 3 % 3];
+        tensors a = tensors_masked(mask, "b1:hq4:hkv2:sq60:sk60:d32", 15),
+                b = tensors_masked(mask, "b1:hq4:hkv2:sq60:sk60:d32", 15);
+        attn_forward_tensors f = ATTN_FORWARD_TENSORS_INIT;
+        attn_forward_args args;
+        attn_problem_args(&b.problem, &f, &args);
+        b.k[key * 32 + 7] = i < 9 ? NAN : -NAN; /* of the first head of K */
+        CHECK_CASE("%s, NaN in key %d, %s", s->family ? s->family : "reference", key, MASKS[mask]);
+        subject_run(s, &a);
+        subject_run(s, &b);
+        for (size_t row = 0; row < b.rows; row++) {
+            int64_t begin, end;
+            attn_visible_keys(&args, (int64_t)(row % 60), &begin, &end);
+            if (row >= (size_t)2 * 60 || key < begin || key >= end) {
+                check_close(b.o + row * 32, a.o + row * 32, 32, 1e-6);
+                CHECK_NEAR(b.lse[row], a.lse[row], 1e-6);
+                continue;
+            }
+            CHECK(isnan(b.lse[row]));
+            for (size_t c = 0; c < 32; c++)
+                if (!isnan(b.o[row * 32 + c]))
+                    CHECK(isnan(b.o[row * 32 + c]));
+        }
+        tensors_free(&a);
+        tensors_free(&b);
+    }
+}
+
 static void ranges(subject *s) {
     large_values(s);
     large_scales(s);
     huge_scaled_queries(s);
     tiny_scales(s, "f32");
     nan_in_values(s);
+    nan_in_keys(s);
     subject_free(s);
 }
 

@@ -245,8 +245,8 @@ ATTN_API attn_status attn_device_get(attn_context *context, int32_t index, attn_
  * begins or ends.
  *
  * Sums are float. On the CPU, O is right all the same for any finite v and scale (q and k up to
- * 1e17). On CUDA it may be infinite or NaN where |v| times the number of keys, or 1.45 |scale q.k|,
- * passes the largest float, 3.4e38. */
+ * 1e17); numbers below 1.2e-38 may count as 0. On CUDA it may be infinite or NaN where |v| times
+ * the number of keys, or 1.45 |scale q.k|, passes the largest float, 3.4e38. */
 typedef struct attn_forward_tensors {
     size_t size;   /* sizeof(attn_forward_tensors) */
     float scale;   /* of the logits, any finite number; NaN: 1/sqrt(head_dim) */
