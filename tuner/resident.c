@@ -48,3 +48,11 @@ int64_t attn_memory_share(double problem_bytes) {
     double there = available ? strtod(available + strlen("MemAvailable:"), NULL) * 1024 * 0.7 : 0;
     return (int64_t)(there > 0 && there < share ? there : share);
 }
+
+int64_t attn_starved_ns(pid_t pid) {
+    char path[64], text[128], *at = text;
+    (void)snprintf(path, sizeof path, "/proc/%d/schedstat", (int)pid);
+    (void)read_text(path, text, sizeof text);
+    (void)strtoll(text, &at, 10); /* that it has run */
+    return strtoll(at, NULL, 10);
+}

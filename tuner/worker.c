@@ -237,6 +237,18 @@ static attn_worker_event lose(attn_worker *worker, attn_loss *loss, attn_outcome
     return ATTN_WORKER_LOST;
 }
 
+/* Is a step over its limit? What others on a busy machine had of its time does not count. */
+static bool is_late(attn_worker *worker, double limit_s) {
+    const int64_t since = worker->pulse->since;
+    if (worker->step_ns != since)
+        worker->starved_base = attn_starved_ns(worker->pid);
+    worker->step_ns = since;
+    const double spent_s = (double)(attn_now_ns() - since) * 1e-9;
+    if (spent_s <= limit_s)
+        return false;
+    return spent_s - (double)(attn_starved_ns(worker->pid) - worker->starved_base) * 1e-9 > limit_s;
+}
+
 /* Ends a worker that has gone over a limit. One that has grown a lot when its time is up was on its
  * way to all the memory there is. */
 static attn_worker_event check_limits(attn_worker *worker, attn_loss *loss) {
@@ -244,8 +256,7 @@ static attn_worker_event check_limits(attn_worker *worker, attn_loss *loss) {
     uint32_t kind = worker->pulse->kind;
     bool launching = kind == ATTN_STEP_LAUNCH || kind == ATTN_STEP_SAMPLING;
     double limit = launching ? worker->launch_s : worker->work_s;
-    double seconds = (double)(attn_now_ns() - worker->pulse->since) * 1e-9;
-    bool late = kind != ATTN_STEP_WAITING && seconds > limit;
+    bool late = kind != ATTN_STEP_WAITING && is_late(worker, limit);
     int64_t grown = attn_memory_resident(worker->pid) - worker->memory_base;
     if (grown > (late ? worker->memory_limit / 4 : worker->memory_limit)) {
         (void)snprintf(line, sizeof line, "took %.1f GB of memory", (double)grown * 1e-9);

@@ -2,7 +2,8 @@
  *
  * A worker is killable at any moment: it runs in its own process group, compilers it starts
  * included, and ends with its parent. While it is at a request the parent looks at its pulse and
- * its memory; a step that takes too long or eats too much ends the worker. */
+ * its memory; a step that takes too long or eats too much ends the worker. Time in which others
+ * had the CPU is not counted as the step's. */
 #ifndef ATTN_WORKER_H
 #define ATTN_WORKER_H
 
@@ -31,12 +32,14 @@ typedef struct attn_worker {
     double work_s;
     int64_t memory_base;  /* bytes resident when the request was sent */
     int64_t memory_limit; /* that may come on top */
+    int64_t step_ns;      /* the beginning of the step that was last looked at ... */
+    int64_t starved_base; /* ... and attn_starved_ns then */
     attn_patience patience;
 } attn_worker;
 
 #define ATTN_WORKER_INIT                                                                           \
     {                                                                                              \
-        0, -1, -1, NULL, {ATTN_STR_INIT, 0}, false, ATTN_MSG_PROBE, 0, 0, 0, 0, {                  \
+        0, -1, -1, NULL, {ATTN_STR_INIT, 0}, false, ATTN_MSG_PROBE, 0, 0, 0, 0, 0, 0, {            \
             0, NULL, NULL                                                                          \
         }                                                                                          \
     }

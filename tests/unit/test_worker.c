@@ -1,6 +1,7 @@
 /* test_worker.c: messages, worker processes and the timing lock, on the fake device. The workers
  * are this program. */
 #include <fcntl.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -9,6 +10,7 @@
 
 #include "builders.h"
 #include "check.h"
+#include "judge_kernel.h"
 #include "lock.h"
 #include "resident.h"
 #include "tune.h"
@@ -181,6 +183,62 @@ static void check_bad_requests(void) {
     attn_str_free(&body);
 }
 
+/* Opens the fake device and has a problem's references made; the result is the seconds that took.
+ */
+static double make_references(attn_worker *worker) {
+    attn_str body = ATTN_STR_INIT;
+    attn_error err = ATTN_ERROR_INIT;
+    attn_fields fields;
+    attn_loss loss;
+    attn_problem problem;
+    const attn_device_info device = {.backend = "fake"};
+    const uint64_t seed = 1;
+    attn_put_text(&body, "fake");
+    attn_put_u32(&body, 0);
+    attn_put_u32(&body, 0);
+    CHECK_OK(attn_worker_ask(worker, ATTN_MSG_OPEN, &body, -1, &fields, &loss, &err), err.line);
+    attn_str_clear(&body);
+    CHECK_OK(attn_problem_parse("fwd:f32:b1:h4:s512:d32", &problem, err.line, sizeof err.line),
+             err.line);
+    attn_put_bytes(&body, &problem, sizeof problem);
+    attn_put_u32(&body, ATTN_COLD);
+    attn_put_bytes(&body, &seed, sizeof seed);
+    attn_judge_put(&body, NULL, &device, &problem); /* none */
+    const int64_t begun = attn_now_ns();
+    CHECK_OK(attn_worker_ask(worker, ATTN_MSG_PROBLEM, &body, -1, &fields, &loss, &err), err.line);
+    attn_str_free(&body);
+    return (double)(attn_now_ns() - begun) * 1e-9;
+}
+
+/* A step is not late because others have the CPU: here, one is shared with eight that never rest.
+ */
+static void check_starved(void) {
+    enum { OTHERS = 8 };
+    pid_t other[OTHERS];
+    cpu_set_t before, one;
+    attn_worker worker = ATTN_WORKER_INIT;
+    CPU_ZERO(&one);
+    CHECK(sched_getaffinity(0, sizeof before, &before) == 0);
+    for (size_t cpu = 0; CPU_COUNT(&one) == 0; cpu++)
+        if (CPU_ISSET(cpu, &before))
+            CPU_SET(cpu, &one);
+    CHECK(sched_setaffinity(0, sizeof one, &one) == 0);
+    const double alone_s = make_references(&worker);
+    attn_worker_kill(&worker);
+    for (int i = 0; i < OTHERS; i++)
+        if ((other[i] = fork()) == 0)
+            for (;;)
+                ;
+    attn_worker_limits(&worker, 0, 2 * alone_s, 0);
+    (void)make_references(&worker);
+    for (int i = 0; i < OTHERS; i++) {
+        kill(other[i], SIGKILL);
+        (void)waitpid(other[i], NULL, 0);
+    }
+    CHECK(sched_setaffinity(0, sizeof before, &before) == 0);
+    attn_worker_kill(&worker);
+}
+
 /*-*** The pool **************************************************/
 
 static void check_builders(void) {
@@ -338,6 +396,7 @@ int main(int argc, char **argv) {
     check_messages();
     check_worker();
     check_bad_requests();
+    check_starved();
     check_builders();
     check_lock();
     return check_done();
