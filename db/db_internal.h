@@ -19,9 +19,10 @@ struct attn_db {
     struct sqlite3 *sql;
     char *path; /* with links resolved */
     attn_db_mode mode;
-    bool immutable;  /* was opened as a file that nobody writes */
-    int code;        /* SQLite's, of the last failure */
-    int64_t session; /* row of this process; 0 before attn_db_session_begin */
+    bool immutable;   /* was opened as a file that nobody writes */
+    int code;         /* SQLite's, of the last failure */
+    int64_t session;  /* row of this process; 0 before attn_db_session_begin */
+    int64_t slept_ms; /* waiting for the present lock */
 };
 
 /*-*** db_sql.c **************************************************/

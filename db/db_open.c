@@ -21,13 +21,29 @@ char *attn_db_uri(const char *path, const char *query) {
     return attn_str_take(&uri);
 }
 
+/* Looks after a lock of another process in short, random times however long it has been held:
+ * SQLite's own grow to 100 ms, with which one of many that write all the time may never get it. */
+static int wait_for_lock(void *user, int before) {
+    attn_db *db = user;
+    unsigned char random;
+    sqlite3_randomness(sizeof random, &random);
+    if (before == 0)
+        db->slept_ms = 0;
+    else if (db->slept_ms >= ATTN_DB_BUSY_MS)
+        return 0;
+    int ms = 1 + random % 15;
+    db->slept_ms += ms;
+    sqlite3_sleep(ms);
+    return 1;
+}
+
 static attn_status connect(attn_db *db, const char *name, int flags, attn_error *err) {
     flags |= SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE | SQLITE_OPEN_URI;
     int code = sqlite3_open_v2(name, &db->sql, flags, NULL);
     if (code != SQLITE_OK)
         return attn_db_fail(db, code, err);
     sqlite3_db_config(db->sql, SQLITE_DBCONFIG_DEFENSIVE, 1, (int *)NULL);
-    sqlite3_busy_timeout(db->sql, ATTN_DB_BUSY_MS);
+    sqlite3_busy_handler(db->sql, wait_for_lock, db);
     return ATTN_OK;
 }
 

@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
+#include <time.h>
 
 #include "db_internal.h"
 
@@ -321,6 +322,32 @@ static void test_locked(void) {
     attn_db_close(db);
 }
 
+/* Another process that has the lock nearly all the time does not keep it for itself. */
+static void test_greedy(void) {
+    attn_db *db = fixture_open(fixture_path("greedy.db"));
+    time_t begun = time(NULL);
+    pid_t child = fork();
+    if (child == 0) {
+        attn_db *own = fixture_open(fixture_path("greedy.db"));
+        while (attn_db_begin(own, &err) == ATTN_OK) {
+            usleep(200000);
+            (void)attn_db_finish(own, ATTN_OK, &err);
+            usleep(10000);
+        }
+        _exit(1);
+    }
+    usleep(300000);
+    for (int i = 0; i < 10; i++) {
+        CHECK_OK(attn_db_begin(db, &err), err.line);
+        CHECK_OK(attn_db_finish(db, ATTN_OK, &err), err.line);
+        usleep(20000); /* so that the other one has it again */
+    }
+    CHECK(time(NULL) - begun <= 8);
+    kill(child, SIGKILL);
+    waitpid(child, NULL, 0);
+    attn_db_close(db);
+}
+
 int main(void) {
     fixture_begin();
     test_races();
@@ -330,6 +357,7 @@ int main(void) {
     test_other_hosts();
     test_read_only_folder();
     test_locked();
+    test_greedy();
     fixture_end();
     return check_done();
 }
