@@ -1,4 +1,5 @@
 /* cmd_tune.c: tunes problems on devices and prints the winners, or why there is none. */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -35,7 +36,9 @@ static const char *search_word(const attn_tune_summary *s, const attn_tune_optio
 typedef struct tune_run {
     const attn_cli *cli;
     attn_report report;
-    size_t asked, without; /* problems, and those without a winner */
+    size_t asked, without; /* problems, and those without a winner ... */
+    size_t unfinished;     /* ... whose time was over */
+    double share_s;        /* that each of them had */
 } tune_run;
 
 static void add_place(tune_run *run, const attn_tune_options *options, size_t problem) {
@@ -78,12 +81,25 @@ static void add_missed(tune_run *run, const attn_tune_options *options, size_t p
     attn_report_text(&run->report, NULL);
 }
 
+/* Those that the run did not come to are short of time if the one before them was. */
+static size_t count_unfinished(const attn_tune_options *options, const attn_tune_result *result) {
+    const attn_tune_summary *s = result->summary;
+    size_t missed = options->problem_count - result->count, unfinished = 0;
+    for (size_t i = 0; i < result->count; i++)
+        unfinished += s[i].cut && !s[i].family && !s[i].complete;
+    if (result->signal)
+        return 0;
+    return unfinished + (result->count > 0 && s[result->count - 1].cut ? missed : 0);
+}
+
 static int add_result(void *user, const attn_tune_options *options,
                       const attn_tune_result *result) {
     tune_run *run = user;
     size_t before = run->without;
     run->asked += options->problem_count;
     run->without += options->problem_count;
+    run->unfinished += count_unfinished(options, result);
+    run->share_s = result->share_s;
     for (size_t i = 0; i < result->count; i++) {
         add_row(run, options, result, &result->summary[i]);
         run->without -= result->summary[i].family != NULL;
@@ -93,6 +109,19 @@ static int add_result(void *user, const attn_tune_options *options,
                    result->signal ? "the run was interrupted before it"
                                   : "the run ended before it");
     return run->without > before && !options->dry_run ? ATTN_EXIT_FOUND : ATTN_EXIT_OK;
+}
+
+static void say_without(const tune_run *run) {
+    static const double ENOUGH_S = 6; /* as with --quick */
+    double each_s = ceil(fmax(ENOUGH_S, 2 * run->share_s));
+    attn_str rest = ATTN_STR_INIT;
+    if (run->unfinished > 0)
+        attn_str_append_f(&rest,
+                          ", %zu for want of time: the same command goes on; --budget %.0fs gives "
+                          "each problem %.0f s",
+                          run->unfinished, each_s * (double)run->asked, each_s);
+    attn_say("%zu of %zu without a winner%s", run->without, run->asked, attn_str_text(&rest));
+    attn_str_free(&rest);
 }
 
 static int tune_problems(attn_cli *cli) {
@@ -119,6 +148,6 @@ int attn_cmd_tune(attn_cli *cli) {
     if (attn_report_end(&run.report, &cli->out, &err) != ATTN_OK)
         return attn_failure(err.status, &err);
     if (run.without > 0 && !cli->args.dry_run)
-        attn_say("%zu of %zu without a winner", run.without, run.asked);
+        say_without(&run);
     return code;
 }

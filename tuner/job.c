@@ -19,6 +19,11 @@ static int64_t later(int64_t ns, double seconds) {
     return ns == INT64_MAX ? ns : ns + (int64_t)(seconds * 1e9);
 }
 
+/* While nothing at all has been measured, the problem may take longer than its part. */
+static int64_t last_ns(const attn_job *job) {
+    return isnan(job->best_ns) ? job->time.patient_ns : job->time.end_ns;
+}
+
 /* What the search has measured so far, one after the other: the final rounds decide. */
 static double gain_so_far(const attn_job *job) {
     const attn_search *search = job->search;
@@ -41,7 +46,7 @@ static void report(attn_job *job, bool last) {
     p->decided = s->family != NULL;
     p->best_ns = p->decided ? s->ns : job->best_ns;
     p->gain = p->decided ? s->default_ns / s->ns : gain_so_far(job);
-    p->seconds = job->end_ns == INT64_MAX ? INFINITY : (double)(job->end_ns - now) * 1e-9;
+    p->seconds = last_ns(job) == INT64_MAX ? INFINITY : (double)(last_ns(job) - now) * 1e-9;
     p->note = job->lane->waits_since_ns    ? "waiting for another tuner"
               : job->finals && !p->decided ? "finals"
                                            : "";
@@ -102,10 +107,10 @@ static attn_status give_up(attn_job *job, attn_candidate *c, attn_error *err) {
 
 /* The search's time is up: what has not been proved is given up, and what was proved is raced as
  * long as the finals' time is not touched. But while nothing at all has been measured, the oldest
- * one goes on as long as the budget lasts. */
+ * one goes on as long as its patience lasts. */
 static attn_status cut_short(attn_job *job, attn_error *err) {
     int64_t now = attn_now_ns();
-    bool none = isnan(job->best_ns) && now < job->end_ns;
+    bool none = isnan(job->best_ns) && now < job->time.patient_ns;
     bool late = !none && now > later(job->search_end_ns, job->longest_s);
     for (attn_candidate *c = job->on_way, *next; c; c = next) {
         bool asked = false;
@@ -143,10 +148,10 @@ static void rest(attn_job *job, int milliseconds) {
 /* Sets when the search has to end, so that a proof or a race that has begun, and the finals, fit
  * into the time. */
 static void plan_finals(attn_job *job) {
-    double all = (double)(job->end_ns - job->begin_ns);
+    double all = (double)(job->time.end_ns - job->begin_ns);
     double finals = (attn_job_final_seconds(job) + job->longest_s) * 1e9;
-    if (job->end_ns != INT64_MAX)
-        job->search_end_ns = job->end_ns - (int64_t)fmin(finals, FINALS_SHARE * all);
+    if (job->time.end_ns != INT64_MAX)
+        job->search_end_ns = job->time.end_ns - (int64_t)fmin(finals, FINALS_SHARE * all);
 }
 
 /* One turn: looks after compilers and device, and feeds them. */
@@ -168,7 +173,7 @@ static attn_status run_phase(attn_job *job, attn_error *err) {
         int64_t now = attn_now_ns();
         size_t moves = job->moves;
         job->signal = attn_stop_signal(job->options->stop_fd);
-        if (job->signal || now > later(job->end_ns, GRACE_S))
+        if (job->signal || now > later(last_ns(job), GRACE_S))
             return abandon(job, err);
         ATTN_TRY(turn(job, err));
         look_who_waits(job);
@@ -186,7 +191,7 @@ static attn_status tune(attn_job *job, attn_error *err) {
     ATTN_TRY(run_phase(job, err));
     if (job->options->verify_only)
         return ATTN_OK;
-    if (!job->signal && attn_now_ns() < job->end_ns) {
+    if (!job->signal && attn_now_ns() < job->time.end_ns) {
         ATTN_TRY(attn_job_begin_finals(job, err));
         ATTN_TRY(run_phase(job, err));
     }
@@ -250,7 +255,7 @@ static attn_status contain(attn_job *job, attn_status status, attn_error *err) {
 }
 
 attn_status attn_job_run(attn_lane *lane, const attn_problem *problem, const attn_tune_progress *at,
-                         int64_t end_ns, double share_s, attn_tune_summary *summary, int *signal,
+                         const attn_job_time *time, attn_tune_summary *summary, int *signal,
                          attn_error *err) {
     attn_job *job = calloc(1, sizeof *job);
     if (!job)
@@ -263,8 +268,8 @@ attn_status attn_job_run(attn_lane *lane, const attn_problem *problem, const att
     job->best_ns = NAN;
     job->batch = attn_lane_shares_cpu(lane) ? ATTN_BATCH : 1;
     job->begin_ns = attn_now_ns();
-    job->end_ns = job->search_end_ns = end_ns;
-    job->share_s = share_s;
+    job->time = *time;
+    job->search_end_ns = time->end_ns;
     if (lane->worker.busy) { /* with an answer about the problem before, which ended without it */
         attn_worker_kill(&lane->worker);
         lane->opened = false;

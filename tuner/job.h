@@ -80,6 +80,13 @@ typedef struct attn_stored {
 
 typedef struct attn_toolchain attn_toolchain;
 
+/* What a problem may take. No limits: INT64_MAX, INFINITY. */
+typedef struct attn_job_time {
+    int64_t end_ns;     /* attn_now_ns; its part of the budget is over */
+    int64_t patient_ns; /* as long as nothing of it has been measured: no earlier than end_ns */
+    double share_s;     /* of the budget, as is each problem's */
+} attn_job_time;
+
 typedef struct attn_points {
     size_t *at;
     size_t count, next, capacity;
@@ -140,19 +147,18 @@ typedef struct attn_job {
                       * ATTN_CUT_OFF; may be NULL */
     size_t cut_off;  /* points that are ATTN_CUT_OFF */
 
-    int64_t begin_ns, search_end_ns, end_ns; /* INT64_MAX: no limit */
+    int64_t begin_ns, search_end_ns; /* INT64_MAX: no limit */
+    attn_job_time time;
     int64_t next_progress_ns;
-    double share_s;        /* of the budget, as is each problem's; INFINITY: no limit */
     double seconds_before; /* spent by earlier runs */
     int signal;
 } attn_job;
 
-/* Tunes one problem within end_ns (attn_now_ns). Fails only for what ends the whole run: the
- * database, memory, no room for a compiler's files. The rest is told in *summary. share_s is the
- * problem's equal share of the budget: if earlier runs have spent less on it, the search goes on.
- */
+/* Tunes one problem within its time. Fails only for what ends the whole run: the database, memory,
+ * no room for a compiler's files. The rest is told in *summary. If earlier runs have spent less
+ * than the problem's share on it, the search goes on. */
 attn_status attn_job_run(attn_lane *lane, const attn_problem *problem, const attn_tune_progress *at,
-                         int64_t end_ns, double share_s, attn_tune_summary *summary, int *signal,
+                         const attn_job_time *time, attn_tune_summary *summary, int *signal,
                          attn_error *err);
 
 /* Has every point come to an end, and could every one be tried? */

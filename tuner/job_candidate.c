@@ -288,6 +288,8 @@ static attn_status tell(attn_job *job, const attn_candidate *c, bool repeated, a
     bool timed = ok && c->result.median_ns >= 0;
     count(job, c);
     attn_search_tell(job->search, c->point, timed ? c->result.median_ns : INFINITY);
+    if (timed && !repeated && isnan(job->best_ns))
+        job->summary->first_s = (double)(attn_now_ns() - job->begin_ns) * 1e-9;
     if (timed && !(job->best_ns <= c->result.median_ns))
         job->best_ns = c->result.median_ns;
     if (events->trial)

@@ -41,10 +41,11 @@ static int compare_passed(const void *a, const void *b) {
 /* Is there time to hold so many kernels alone, and is it a small part of the problem's? */
 static bool can_hold(const attn_job *job, size_t kernels) {
     double seconds = (double)kernels * ATTN_HOLD_PASSES * (ATTN_HOLD_S + job->best_ns * 1e-9);
-    if (job->end_ns == INT64_MAX)
+    if (job->time.end_ns == INT64_MAX)
         return job->limited;
-    return job->limited && seconds * HOLD_SHARE < (double)(job->end_ns - job->begin_ns) * 1e-9 &&
-           attn_now_ns() + (int64_t)(seconds * 1e9) < job->end_ns;
+    return job->limited &&
+           seconds * HOLD_SHARE < (double)(job->time.end_ns - job->begin_ns) * 1e-9 &&
+           attn_now_ns() + (int64_t)(seconds * 1e9) < job->time.end_ns;
 }
 
 /* A finalist is proved like any other, and then repeated; where this falls short the finals are cut
@@ -169,7 +170,7 @@ attn_status attn_job_take_rounds(attn_job *job, const double *ns, int32_t rounds
         return ATTN_OK;
     }
     *more = job->rounds + ATTN_ROUNDS <= ROUNDS_MAX && widest > BAND_GOOD &&
-            attn_now_ns() + (int64_t)took < job->end_ns;
+            attn_now_ns() + (int64_t)took < job->time.end_ns;
     job->held = !*more && can_hold(job, job->asked_count);
     *more = *more || job->held;
     return ATTN_OK;
@@ -228,7 +229,7 @@ static double seconds_spent(const attn_job *job) {
     double spent = job->seconds_before + (double)(attn_now_ns() - job->begin_ns) * 1e-9;
     if (job->options->family)
         return job->seconds_before;
-    return !job->signal && isfinite(job->share_s) ? fmax(spent, job->share_s) : spent;
+    return !job->signal && isfinite(job->time.share_s) ? fmax(spent, job->time.share_s) : spent;
 }
 
 static attn_status record(attn_job *job, const struct ranked *ranked, size_t count,

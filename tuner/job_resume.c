@@ -178,7 +178,7 @@ static attn_status decide_done(attn_job *job, const attn_db_rows *rows, bool *do
     if (o->again || o->fresh || !job->stored.family || job->stored.rival || !(job->stored.band < 1))
         return ATTN_OK;
     ATTN_TRY(was_completed(job, &completed, err));
-    bool had_share = !o->family && !o->whole && job->seconds_before >= ENOUGH * job->share_s;
+    bool had_share = !o->family && !o->whole && job->seconds_before >= ENOUGH * job->time.share_s;
     if (had_share && !completed)
         ATTN_TRY(all_families_tried(job, rows, &all_tried, err));
     *done = completed || all_tried;

@@ -11,6 +11,8 @@
 #include "stop.h"
 
 static const int64_t LEFT_OVER_NS = 2000000000; /* less than that is not worth beginning with */
+static const double LEAST_S = 0.5;  /* a part of the budget: in less, nothing can be begun */
+static const double UNKNOWN_S = 10; /* that is bet on a first winner */
 static const double SECONDS = 20, SECONDS_QUICK = 6; /* a problem, if no budget is given */
 
 static int32_t usable_cpus(void) {
@@ -27,6 +29,7 @@ struct run {
     double share_s;   /* of the budget, for each problem and device; INFINITY: no limit */
     int64_t end_ns;   /* of the device being run; INT64_MAX: no limit */
     int64_t spent_ns; /* the shares that problems of it which are done have had in earlier runs */
+    double first_s;   /* the longest that one of it took to its first variant; NaN: none had one */
 };
 
 /*-*** One device ************************************************/
@@ -80,20 +83,37 @@ static void clear_summary(attn_tune_summary *s) {
                              .ns = NAN,
                              .band = NAN,
                              .default_ns = NAN,
+                             .first_s = NAN,
                              .share = {NAN, NAN, NAN}};
 }
 
+/* The time of one of so many open problems, until end_ns: an even part. But a part that ends before
+ * anything is measured is lost, and some winners are better than none: so a problem without one may
+ * go on for twice as long as others took to theirs. */
+static attn_job_time deal(const struct run *run, int64_t end_ns, size_t open) {
+    const int64_t now = attn_now_ns();
+    if (run->end_ns == INT64_MAX)
+        return (attn_job_time){INT64_MAX, INT64_MAX, run->share_s};
+    double left_s = fmax(0, (double)(end_ns - now) * 1e-9);
+    double part_s = fmin(left_s, fmax(LEAST_S, left_s / (double)open));
+    double patient_s = run->first_s > 0 ? 2 * run->first_s : UNKNOWN_S;
+    return (attn_job_time){now + (int64_t)(part_s * 1e9),
+                           now + (int64_t)(fmax(part_s, fmin(left_s, patient_s)) * 1e9),
+                           run->share_s};
+}
+
 static attn_status run_problem(struct run *run, attn_lane *lane, attn_tune_summary *summary,
-                               int64_t end_ns, attn_error *err) {
+                               const attn_job_time *time, attn_error *err) {
     const attn_tune_options *o = &run->options;
     const attn_tune_progress at = {.device = &lane->device,
                                    .problem = &o->problems[summary->problem],
                                    .problem_index = summary->problem,
                                    .problems = o->problem_count};
     clear_summary(summary);
-    attn_status status = attn_job_run(lane, at.problem, &at, end_ns, run->share_s, summary,
-                                      &run->result->signal, err);
-    summary->cut = attn_now_ns() >= end_ns;
+    attn_status status =
+        attn_job_run(lane, at.problem, &at, time, summary, &run->result->signal, err);
+    summary->cut = attn_now_ns() >= time->end_ns;
+    run->first_s = fmax(run->first_s, summary->first_s); /* of which a NaN is no part */
     if (summary->resumed && run->end_ns != INT64_MAX)
         run->spent_ns += (int64_t)(fmax(0, run->share_s - summary->seconds) * 1e9);
     return status;
@@ -114,11 +134,10 @@ static attn_status run_round(struct run *run, attn_lane *lane, attn_tune_summary
             continue;
         if (end_ns != INT64_MAX && first)
             end_ns = end_ns > now + run->spent_ns ? end_ns - run->spent_ns : now;
-        if (end_ns != INT64_MAX)
-            end_ns = now + (end_ns - now) / (int64_t)open--;
+        const attn_job_time time = deal(run, end_ns, open--);
         if (&summary[i] == result->summary + result->count)
             result->count++;
-        status = run_problem(run, lane, &summary[i], end_ns, err);
+        status = run_problem(run, lane, &summary[i], &time, err);
     }
     return status;
 }
@@ -178,6 +197,7 @@ static attn_status complete_options(struct run *run, attn_error *err) {
     run->share_s = o->share_s > 0    ? o->share_s
                    : o->budget_s > 0 ? o->budget_s / (double)(all > 0 ? all : 1)
                                      : INFINITY;
+    run->result->share_s = run->share_s;
     run->end_ns = o->budget_s > 0 ? attn_now_ns() + (int64_t)(o->budget_s * 1e9) : INT64_MAX;
     return attn_builders_open(o->jobs, &run->builders, err);
 }
@@ -192,6 +212,7 @@ static attn_status run_all(struct run *run, attn_error *err) {
     for (size_t i = 0; status == ATTN_OK && !run->result->signal && i < o->device_count; i++) {
         int64_t part_ns = (int64_t)(o->budget_s / (double)o->device_count * 1e9);
         run->spent_ns = 0;
+        run->first_s = NAN;
         if (last_ns != INT64_MAX)
             run->end_ns = attn_now_ns() + part_ns < last_ns ? attn_now_ns() + part_ns : last_ns;
         status = run_device(run, i, err);

@@ -124,7 +124,8 @@ typedef struct attn_tune_summary {
     size_t outcome[ATTN_OUTCOME_LOST + 1]; /* of those */
     double share[ATTN_SHARES]; /* of the ok ones, within 1, 3, 5 % of the best race median */
     double seconds;
-    bool cut; /* its share of the budget was over */
+    double first_s; /* of these, until the first variant was measured; NaN: none was */
+    bool cut;       /* its share of the budget was over */
 } attn_tune_summary;
 
 typedef struct attn_tune_result {
@@ -132,7 +133,8 @@ typedef struct attn_tune_result {
     size_t count;
     double *peak; /* a device: measured FMA peak at the threads used, GFLOP/s; NaN: not known */
     size_t device_count;
-    int signal; /* that ended the run, or 0 */
+    double share_s; /* of the budget, for each problem; INFINITY: no limit */
+    int signal;     /* that ended the run, or 0 */
 } attn_tune_result;
 
 /* Runs until everything is done, the budget is spent or a signal came. ATTN_OK even if some problem
@@ -144,7 +146,8 @@ typedef struct attn_tune_result {
  * whose search was complete, or that had a share of this size before (in runs of all families), and
  * whose winner is fresh (same sources, toolchain, environment, threads, mode) is only reported,
  * unless `again` or `fresh`. Such a problem's share of the budget is not spent; the rest is dealt
- * evenly, each time anew, among the problems that are still to be searched. */
+ * evenly, each time anew, among the problems that are still to be searched. Where shares are too
+ * short to measure anything, the first problems have the time of the last. */
 attn_status attn_tune_run(const attn_tune_options *options, attn_tune_result *result,
                           attn_error *err);
 void attn_tune_result_free(attn_tune_result *result);

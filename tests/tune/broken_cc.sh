@@ -31,7 +31,7 @@ for cc in "$good -bad" ./no_headers; do
     [ "$(grep -c 'error: ' err)" = 1 ] || fail "$cc: not one line: $(cat err)"
     [ "$(trials)" = 0 ] || fail "$cc: $(trials) trials are recorded"
 done
-[ $(($(date +%s) - begun)) -le 40 ] || fail "it took $(($(date +%s) - begun)) s to see that"
+[ $(($(date +%s) - begun)) -le 100 ] || fail "it took $(($(date +%s) - begun)) s to see that"
 
 run "$good" || fail "with a good compiler: exit code $?: $(cat out err)"
 grep -q ',complete,' out || fail "with a good compiler: $(cat out)"

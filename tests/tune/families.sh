@@ -28,28 +28,30 @@ interrupted() { # interrupted FAMILY-THAT-HAS-TO-BE-MEASURED ARGUMENT...
 }
 agree() { [ "$(field winner)" = "$1" ] && [ "$(best)" = "$1" ] || fail "$2: printed $(field winner), stored $(best): $(cat out err)"; }
 
-run --family planted --budget 60s || fail "exit code $?: $(cat out err)"
-[ "$(field search)" = complete ] || fail "it is $(field search): $(cat out)"
-agree fake/planted "of one family"
+families() {
+    run --family planted --budget 60s || fail "exit code $?: $(cat out err)"
+    [ "$(field search)" = complete ] || fail "it is $(field search): $(cat out)"
+    agree fake/planted "of one family"
 
-interrupted quick
-agree fake/quick "a winner that is ten times as fast"
-grep -q 'the winner is provisional' err || fail "it does not say that it is provisional: $(cat err)"
+    interrupted quick
+    agree fake/quick "a winner that is ten times as fast"
+    grep -q 'the winner is provisional' err || fail "it does not say that it is provisional: $(cat err)"
 
-# Every family has a trial, one is done, and there was no time for the rest: the search goes on.
-tried=$(list | grep -c '"outcome": "[^l]')
-run --budget 4s || fail "exit code $?: $(cat out err)"
-[ "$(field search)" = stopped ] || fail "it does not go on: $(cat out)"
-first=$(sed -n '1s/.*: \([0-9]*\) tried.*/\1/p' err)
-[ "$first" = "$tried" ] || fail "$tried were tried before, but it begins with $first: $(cat err)"
-[ "$(field tried)" -gt "$tried" ] || fail "nothing was tried: $(cat out)"
-agree fake/quick "after going on"
+    # Every family has a trial, one is done, and there was no time for the rest: the search goes on.
+    tried=$(list | grep -c '"outcome": "[^l]')
+    run --budget $((4 * scale))s || fail "exit code $?: $(cat out err)"
+    [ "$(field search)" = stopped ] || fail "it does not go on: $(cat out)"
+    first=$(sed -n '1s/.*: \([0-9]*\) tried.*/\1/p' err)
+    [ "$first" = "$tried" ] || fail "$tried were tried before, but it begins with $first: $(cat err)"
+    [ "$(field tried)" -gt "$tried" ] || fail "nothing was tried: $(cat out)"
+    agree fake/quick "after going on"
 
-# A winner without final rounds is a rival, too.
-rm -f "$ATTNTUNE_DB"*
-interrupted quick --family quick
-agree fake/quick "an interrupted run of one family"
-run --family planted --budget 60s || fail "exit code $?: $(cat out err)"
-agree fake/quick "a slower family"
-grep -q 'fake/quick stays the winner, with .* the best of fake/planted .* has' err || fail "nothing says why: $(cat err)"
-exit $bad
+    # A winner without final rounds is a rival, too.
+    rm -f "$ATTNTUNE_DB"*
+    interrupted quick --family quick
+    agree fake/quick "an interrupted run of one family"
+    run --family planted --budget 60s || fail "exit code $?: $(cat out err)"
+    agree fake/quick "a slower family"
+    grep -q 'fake/quick stays the winner, with .* the best of fake/planted .* has' err || fail "nothing says why: $(cat err)"
+}
+in_time families

@@ -8,6 +8,8 @@ sed -i 's/^\/\/ FAKE.*/\/\/ FAKE cost_ns=$(WHAT == "hungry" and 100000 or 110000
 path=my
 
 winner() { tune --again --format csv "$@" 2>err | grep -o 'WHAT=[a-z]*'; }
-[ "$(winner --budget 20s)" = WHAT=ok ] || fail "20 s: $(winner --budget 20s), not the thrifty one: $(cat err)"
-[ "$(winner --budget 2s)" = WHAT=hungry ] || fail "2 s: there is no time to hold, and yet $(cat err)"
-exit $bad
+held() {
+    [ "$(winner --budget 20s)" = WHAT=ok ] || fail "20 s: $(winner --budget 20s), not the thrifty one: $(cat err)"
+    [ "$(winner --budget $((2 * scale))s)" = WHAT=hungry ] || fail "2 s x $scale: there is no time to hold, and yet $(cat err)"
+}
+in_time held
