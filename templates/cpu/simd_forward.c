@@ -61,6 +61,7 @@ struct keys {
     const float *k, *v;
     int64_t k_stride, v_stride;
     int32_t first, count;
+    int32_t fetch; /* V is to be fetched: no group of the task has come by these keys yet */
 };
 
 struct scratch {                     /* of a worker */
@@ -166,7 +167,7 @@ ATTN_INLINE void score_tile(const int from, const int to, struct group *g, const
     for (int r = 0; r < MR; r++) {
         const int64_t key = min(at + r, keys->count - 1);
         row[r] = keys->k + key * keys->k_stride;
-        for (int c = 0; PREFETCH_V && c < DV; c += 16)
+        for (int c = 0; PREFETCH_V && keys->fetch && c < DV; c += 16)
             __builtin_prefetch(keys->v + key * keys->v_stride + c);
     }
 
@@ -453,11 +454,14 @@ int $(KERNEL)(const attn_forward_args *a, int task, int worker) {
     const int32_t step = (count + blocks * MR - 1) / (blocks * MR) * MR;
     for (int32_t key = begin; key < end; key += step) {
         const int32_t stop = min(end, key + step);
+        int32_t fetch = 1;
         for (struct group *g = w->group; g < w->group + groups; g++) {
             const int32_t from = max(key, g->begin), to = min(stop, g->end);
             if (from < to) {
-                const struct keys keys = slice(all, from, to);
+                struct keys keys = slice(all, from, to);
+                keys.fetch = fetch;
                 attend(g, &keys, w->s);
+                fetch = 0;
             }
         }
     }

@@ -42,7 +42,8 @@ fi
 # Paths of this run are written as $work, so that they are the same in every run; and other tests may
 # hold the timing lock.
 for stream in stdout stderr; do
-    sed -i -e "s,$work,\$work,g" -e '/waiting for another tuner, which holds/d' "$work/$stream"
+    sed -i -e "s,$work,\$work,g" -e '/waiting for another tuner, which holds/d' \
+        -e 's/; waiting for another tuner$//' "$work/$stream"
 done
 
 # Only `*` is special: everything else that a shell pattern might know is quoted.
