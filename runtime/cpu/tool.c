@@ -3,12 +3,12 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -17,7 +17,7 @@
 
 extern char **environ;
 
-enum { ORPHAN_CPU_SECONDS = 900, OUTPUT_MAX = 1 << 18 };
+enum { ORPHAN_CPU_SECONDS = 900, OUTPUT_MAX = 1 << 18, PIPE_MAX = 1 << 16, LOOK_MS = 2 };
 
 static bool is_program(const char *path) {
     struct stat st;
@@ -151,15 +151,42 @@ static bool is_shown(char c) {
     return c == '\n' || c == '\t' || (c >= ' ' && c <= '~');
 }
 
-static void read_log(int log, attn_str *output) {
+/* What a child says, through a pipe. */
+typedef struct reader {
+    int fd; /* -1: nothing more is to come */
+    attn_str *output;
+    size_t kept;
+    bool cut;
+} reader;
+
+/* Reads a part of what there is, false if there is nothing. A tool may print without an end: what
+ * is not kept is read all the same, so that the tool can end. */
+static bool read_part(reader *s) {
     char part[4096];
-    ssize_t size;
-    for (off_t at = 0; at < OUTPUT_MAX && (size = pread(log, part, sizeof part, at)) > 0;
-         at += size) {
-        for (ssize_t i = 0; i < size; i++)
-            part[i] = is_shown(part[i]) ? part[i] : '?';
-        attn_str_append_bytes(output, part, (size_t)size);
+    ssize_t size = s->fd < 0 ? -1 : read(s->fd, part, sizeof part);
+    if (size == 0) {
+        close(s->fd);
+        s->fd = -1;
     }
+    if (size <= 0)
+        return false;
+    size_t kept = (size_t)size < OUTPUT_MAX - s->kept ? (size_t)size : OUTPUT_MAX - s->kept;
+    for (size_t i = 0; i < kept; i++)
+        part[i] = is_shown(part[i]) ? part[i] : '?';
+    attn_str_append_bytes(s->output, part, kept);
+    s->kept += kept;
+    if (kept < (size_t)size && !s->cut)
+        attn_str_append_f(s->output, "\n(what came after %d KiB is left out)\n", OUTPUT_MAX >> 10);
+    s->cut |= kept < (size_t)size;
+    return true;
+}
+
+/* The tool has ended, but what it has started may hold the pipe open, and print on. */
+static void read_rest(reader *s) {
+    for (size_t kept = s->kept; read_part(s) && !s->cut && s->kept < kept + PIPE_MAX;)
+        continue;
+    if (s->fd >= 0)
+        close(s->fd);
 }
 
 static pid_t wait_again(pid_t pid, int *status, int options) {
@@ -169,31 +196,34 @@ static pid_t wait_again(pid_t pid, int *status, int options) {
     return got;
 }
 
-/* waitpid for the leader of a group, which is killed when its time is up; 0 then. */
-static pid_t wait_limited(pid_t pid, double seconds, int *status) {
-    const struct timespec pause = {0, 2000000};
+/* waitpid for a child, with `seconds` > 0 for the leader of a group, which is killed when its time
+ * is up; 0 then. */
+static pid_t wait_and_read(pid_t pid, double seconds, reader *s, int *status) {
     struct timespec begin, now;
     pid_t got;
     clock_gettime(CLOCK_MONOTONIC, &begin);
     while ((got = wait_again(pid, status, WNOHANG)) == 0) {
+        struct pollfd ready = {.fd = s->fd, .events = POLLIN};
+        (void)poll(&ready, 1, LOOK_MS);
+        (void)read_part(s);
         clock_gettime(CLOCK_MONOTONIC, &now);
         double passed =
             (double)(now.tv_sec - begin.tv_sec) + 1e-9 * (double)(now.tv_nsec - begin.tv_nsec);
-        if (passed > seconds) {
+        if (seconds > 0 && passed > seconds) {
             kill(-pid, SIGKILL);
             wait_again(pid, status, 0);
             return 0;
         }
-        nanosleep(&pause, NULL);
     }
     return got;
 }
 
 /* How the child ended. A host that ignores SIGCHLD takes the status away: then the caller finds out
  * by what the tool left behind. */
-static attn_status wait_for(pid_t pid, const char *name, double seconds, attn_error *err) {
+static attn_status wait_for(pid_t pid, const char *name, double seconds, reader *s,
+                            attn_error *err) {
     int status;
-    pid_t got = seconds > 0 ? wait_limited(pid, seconds, &status) : wait_again(pid, &status, 0);
+    pid_t got = wait_and_read(pid, seconds, s, &status);
     if (got == 0)
         return attn_fail(err, ATTN_ERR_TIMEOUT, "%s had not ended after %.3g s", name, seconds);
     if (got < 0)
@@ -211,20 +241,22 @@ static attn_status run_and_wait(const attn_tool *tool, const char *const *argv,
                                 const char *const *envp, double seconds, attn_str *output,
                                 attn_error *err) {
     const struct rlimit limit = {ORPHAN_CPU_SECONDS, ORPHAN_CPU_SECONDS};
-    int log = memfd_create("attntune-log", MFD_CLOEXEC);
+    int ends[2];
     pid_t pid;
-    if (log < 0)
-        return attn_fail(err, ATTN_ERR_IO, "memfd_create: %s", strerror(errno));
-    int error = spawn(tool->path, argv, envp, log, seconds > 0, &pid);
+    if (pipe2(ends, O_CLOEXEC) != 0)
+        return attn_fail(err, ATTN_ERR_IO, "no pipe for %s: %s", tool->path, strerror(errno));
+    (void)fcntl(ends[0], F_SETFL, O_NONBLOCK);
+    int error = spawn(tool->path, argv, envp, ends[1], seconds > 0, &pid);
+    close(ends[1]);
     if (error) {
-        close(log);
+        close(ends[0]);
         return attn_fail(err, ATTN_ERR_NO_TOOL, "%s cannot be started: %s", tool->path,
                          strerror(error));
     }
     prlimit(pid, RLIMIT_CPU, &limit, NULL);
-    attn_status status = wait_for(pid, tool->word[0], seconds, err);
-    read_log(log, output);
-    close(log);
+    reader said = {.fd = ends[0], .output = output};
+    attn_status status = wait_for(pid, tool->word[0], seconds, &said, err);
+    read_rest(&said);
     return status;
 }
 

@@ -21,7 +21,8 @@ attn_status attn_tool_find(const char *name, attn_tool *tool, attn_error *err);
 void attn_tool_free(attn_tool *tool);
 
 /* Runs the tool with more arguments (NULL at the end) and waits. Its stdout and stderr are appended
- * to `output`, its messages are in English, its temporary files go to `folder` (NULL: as they are).
+ * to `output`, of which the first 256 KiB are kept; its messages are in English, its temporary
+ * files go to `folder` (NULL: as they are).
  *
  * seconds: when they have passed, the child and its own children are killed; it leads a process
  * group for that (a signal from the terminal is not for it). 0: no limit, and it stays in the

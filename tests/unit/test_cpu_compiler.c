@@ -215,6 +215,27 @@ static void test_many_folders(void) {
     CHECK_EQ_INT(each_compile_folder(NULL), 0);
 }
 
+/* Of a compiler that prints without an end, the beginning is kept, and the rest is read: it does
+ * not wait for us, nor fill the memory. */
+static void test_endless_output(void) {
+    attn_error err = ATTN_ERROR_INIT;
+    attn_binary binary;
+    attn_build build = make_build(plain, "-O1", "cpu:generic");
+    put_compiler("#!/bin/sh\necho first\nhead -c 50000000 /dev/zero\nexit 3\n");
+    CHECK_STATUS(cpu->compile(&build, &binary, &err), ATTN_ERR_NO_TOOL, err.line);
+    CHECK_HAS(err.line, "exit code 3"); /* it has come to its own end */
+    CHECK(strstr(attn_str_text(&binary.log), "first\n????") != NULL); /* too much to print */
+    CHECK(strstr(attn_str_text(&binary.log), "\n(what came after 256 KiB is left out)\n") != NULL);
+    CHECK(binary.log.size < 300000);
+    attn_binary_free(&binary);
+    build.seconds = 0.5;
+    put_compiler("#!/bin/sh\nexec yes\n");
+    CHECK_STATUS(cpu->compile(&build, &binary, &err), ATTN_ERR_TIMEOUT, err.line);
+    CHECK(binary.log.size > 200000 && binary.log.size < 300000);
+    attn_binary_free(&binary);
+    remove_compiler();
+}
+
 /* What the compiler is given: a limit on CPU time, no descriptors of ours, a quiet stdin. One that
  * fails on everything is no compiler: no source is to be blamed. */
 static void test_compiler_surroundings(void) {
@@ -336,6 +357,7 @@ int main(void) {
     test_no_room();
     test_no_output();
     test_limit();
+    test_endless_output();
     test_group_kill();
     test_sweep();
     test_many_folders();
