@@ -11,13 +11,29 @@
 #include <unistd.h>
 
 static const char prefix[] = "attntune-cc-";
-enum { NAME_LENGTH = sizeof prefix - 1 + 6, TRIES = 100 };
+enum { NAME_LENGTH = sizeof prefix - 1 + 6, TRIES = 100, DEPTH = 16 };
 
-static void remove_files(int fd) {
+static void remove_files(int fd, int depth);
+
+/* Of a compiler, or of what it calls; links are not followed. */
+static void remove_subfolder(int fd, const char *name, int depth) {
+    int sub = openat(fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (sub < 0)
+        return;
+    remove_files(sub, depth);
+    close(sub);
+    unlinkat(fd, name, AT_REMOVEDIR);
+}
+
+/* Each level holds descriptors, so there is an end to them. */
+static void remove_files(int fd, int depth) {
     int copy = fcntl(fd, F_DUPFD_CLOEXEC, 0);
     DIR *dir = copy < 0 ? NULL : fdopendir(copy);
-    for (struct dirent *entry; dir && (entry = readdir(dir));)
-        unlinkat(fd, entry->d_name, 0);
+    for (struct dirent *entry; dir && (entry = readdir(dir));) {
+        bool own = strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0;
+        if (!own && unlinkat(fd, entry->d_name, 0) != 0 && depth > 0)
+            remove_subfolder(fd, entry->d_name, depth - 1);
+    }
     if (dir)
         closedir(dir);
     else if (copy >= 0)
@@ -38,7 +54,7 @@ void attn_folder_sweep(void) {
             continue;
         int fd = openat(dirfd(dir), entry->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
         if (fd >= 0 && left_behind(fd)) {
-            remove_files(fd);
+            remove_files(fd, DEPTH);
             unlinkat(dirfd(dir), entry->d_name, AT_REMOVEDIR);
         }
         if (fd >= 0)
@@ -98,7 +114,7 @@ attn_status attn_folder_make(attn_folder *folder, attn_error *err) {
 
 void attn_folder_remove(attn_folder *folder) {
     if (folder->fd >= 0) {
-        remove_files(folder->fd);
+        remove_files(folder->fd, DEPTH);
         close(folder->fd);
     }
     if (folder->path.data)

@@ -215,6 +215,20 @@ static void test_many_folders(void) {
     CHECK_EQ_INT(each_compile_folder(NULL), 0);
 }
 
+/* Whatever a compiler leaves in its folder goes with it, but not what its links lead to. */
+static void test_subfolders(void) {
+    attn_error err = ATTN_ERROR_INIT;
+    attn_binary binary;
+    attn_build build = make_build(plain, "-O1", "cpu:generic");
+    put_compiler("#!/bin/sh\nmkdir -p $TMPDIR/a/b $TMPDIR/c\necho x >$TMPDIR/a/b/file\n"
+                 "ln -s $(dirname $0) $TMPDIR/a/link\nexit 3\n");
+    CHECK_STATUS(cpu->compile(&build, &binary, &err), ATTN_ERR_NO_TOOL, err.line);
+    CHECK_EQ_INT(each_compile_folder(NULL), 0);
+    CHECK(exists("compiler"));
+    attn_binary_free(&binary);
+    remove_compiler();
+}
+
 /* Of a compiler that prints without an end, the beginning is kept, and the rest is read: it does
  * not wait for us, nor fill the memory. */
 static void test_endless_output(void) {
@@ -357,6 +371,7 @@ int main(void) {
     test_no_room();
     test_no_output();
     test_limit();
+    test_subfolders();
     test_endless_output();
     test_group_kill();
     test_sweep();
