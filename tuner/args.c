@@ -79,7 +79,9 @@ static const option options[] = {
     {"arch", "NAME", TEXT, AT(arch), NULL,
      "for a device that need not be here: sm_90a, cpu:avx2, ..."},
     {"lint", NULL, FLAG, AT(lint), NULL, "look for parameters and values that change nothing"},
-    {"all", NULL, FLAG, AT(all), NULL, "every trial, running ones included, however many"},
+    {"all", NULL, FLAG, AT(all), NULL,
+     "list: every trial, running ones included, however many\n"
+     "best: winners of devices that are not here, too"},
     {"limit", "N", COUNT, AT(limit), NULL, "at most so many rows (default 100)"},
     {"winners", NULL, FLAG, AT(winners), NULL, "only the winners"},
     {"samples", NULL, FLAG, AT(samples), NULL, "with the samples of each trial"},

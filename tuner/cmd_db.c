@@ -112,8 +112,9 @@ static int db_check(attn_cli *cli) {
 
 const attn_verb attn_db_verbs[] = {
     {"best", "[PROBLEM|@FILE...]", "the winners that are used",
-     "Winners of your database, then shipped ones. Times are of the machine in the row.\n",
-     "device family system-db format path " COMMON, 0, 0, attn_cmd_db_best, NULL},
+     "Winners of your database, then shipped ones, for the devices here. Times are of the machine\n"
+     "in the row.\n",
+     "device all family system-db format path " COMMON, 0, 0, attn_cmd_db_best, NULL},
     {"list", "[PROBLEM|@FILE...]", "trials, with configuration, time or error",
      "The trials that have ended, problem by problem, winners and fastest first.\n",
      "device family all limit winners system format path system-db " COMMON, 0, 0, attn_cmd_db_list,

@@ -166,12 +166,36 @@ static int say_without(const attn_cli *cli, const attn_best *best, size_t shown)
     return code;
 }
 
-/* All winners of the devices: whom a winner has for neighbours does not depend on what is shown. */
-static attn_status find_all(const attn_cli *cli, attn_best *best, attn_error *err) {
+/* All winners of the devices, or of any: whom a winner has for neighbours does not depend on what
+ * is shown. */
+static attn_status find_all(const attn_cli *cli, bool any_device, attn_best *best,
+                            attn_error *err) {
     attn_cli all = *cli;
     all.problems = 0;
     all.args.family = NULL;
+    all.devices = any_device ? 0 : cli->devices;
     return attn_best_find(&all, best, err);
+}
+
+static size_t count_wanted(const attn_cli *cli, const attn_best *best) {
+    size_t count = 0;
+    for (size_t i = 0; i < best->user.count; i++)
+        count += is_wanted(cli, &best->user.row[i]);
+    for (size_t i = 0; i < best->system.count; i++)
+        count += best->system.row[i].rank > 0 && is_wanted(cli, &best->system.row[i]);
+    return count;
+}
+
+/* What is shipped for other devices, or was merged, does not count here. */
+static attn_status say_elsewhere(const attn_cli *cli, size_t shown, attn_error *err) {
+    attn_best all;
+    ATTN_TRY(find_all(cli, true, &all, err));
+    size_t more = count_wanted(cli, &all) - shown;
+    attn_best_free(&all);
+    if (more > 0 && !cli->args.device)
+        attn_say("%zu winner%s of devices that are not here; --all shows %s", more,
+                 more == 1 ? "" : "s", more == 1 ? "it" : "them");
+    return ATTN_OK;
 }
 
 int attn_cmd_db_best(attn_cli *cli) {
@@ -180,7 +204,9 @@ int attn_cmd_db_best(attn_cli *cli) {
     attn_report report;
     bool absent = false;
     ATTN_STEP(attn_cli_gen(cli));
-    ATTN_STEP(attn_cli_selection(cli));
+    ATTN_STEP(attn_cli_problems(cli, cli->args.word, cli->args.words));
+    if (cli->args.device || !cli->args.all)
+        ATTN_STEP(attn_cli_devices(cli));
     if (cli->args.family) {
         attn_family_info info;
         ATTN_STEP(attn_cli_family(cli, cli->args.family, &info));
@@ -188,12 +214,14 @@ int attn_cmd_db_best(attn_cli *cli) {
     }
     ATTN_STEP(attn_cli_db(cli, ATTN_DB_READ, &absent));
     ATTN_STEP(attn_cli_system(cli));
-    if (find_all(cli, &best, &err) != ATTN_OK)
+    if (find_all(cli, false, &best, &err) != ATTN_OK)
         return attn_failure(err.status, &err);
     attn_report_begin(&report, (attn_format)cli->args.format, columns, ATTN_COLUMNS(columns));
     attn_status status = add_all(cli, &best, &report, &err);
     int code = say_without(cli, &best, attn_report_rows(&report));
     attn_best_free(&best);
+    if (status == ATTN_OK)
+        status = say_elsewhere(cli, attn_report_rows(&report), &err);
     if (status == ATTN_OK)
         status = attn_report_end(&report, &cli->out, &err);
     else

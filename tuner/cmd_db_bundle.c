@@ -68,24 +68,31 @@ static attn_status find_binary(attn_cli *cli, const attn_db_row *row, attn_binar
     return rebuild(cli, row, binary, err);
 }
 
-static attn_status add_binaries(attn_cli *cli, attn_db *to, size_t *winners, size_t *added,
-                                attn_error *err) {
+typedef struct bundled {
+    size_t winners, binaries;
+    size_t elsewhere; /* winners without, whose device is not here to build for */
+} bundled;
+
+static attn_status add_binaries(attn_cli *cli, attn_db *to, bundled *count, attn_error *err) {
     const attn_db_filter filter = {.winners = true};
     attn_db_rows rows;
     ATTN_TRY(attn_db_find(to, &filter, &rows, err));
     attn_status status = ATTN_OK;
-    *winners = rows.count;
+    count->winners = rows.count;
     for (size_t i = 0; i < rows.count && status == ATTN_OK; i++) {
         char text[ATTN_PROBLEM_TEXT];
         attn_error reason = ATTN_ERROR_INIT;
         attn_binary binary = ATTN_BINARY_INIT;
         if (find_binary(cli, &rows.row[i], &binary, &reason) == ATTN_OK) {
             status = attn_db_binary_put(to, rows.row[i].build, &binary, err);
-            *added += status == ATTN_OK;
-        } else
+            count->binaries += status == ATTN_OK;
+        } else if (!device_of(cli, &rows.row[i])) {
+            count->elsewhere++;
+        } else {
             attn_say("%s on %s: without its binary: %.*s",
                      attn_problem_text(&rows.row[i].problem, text), rows.row[i].device_name,
                      (int)strcspn(reason.line, "\n"), reason.line);
+        }
         attn_binary_free(&binary);
     }
     attn_db_rows_free(&rows);
@@ -97,7 +104,7 @@ static int write_bundle(attn_cli *cli) {
     attn_error err = ATTN_ERROR_INIT;
     attn_str part = ATTN_STR_INIT;
     attn_db *to = NULL;
-    size_t winners = 0, added = 0;
+    bundled count = {0};
     attn_str_append_f(&part, "%s.part", cli->args.output);
     if (part.failed)
         return attn_failure_nomem();
@@ -108,9 +115,9 @@ static int write_bundle(attn_cli *cli) {
     if (status == ATTN_OK)
         status = copy_winners(cli, cli->system, to, &err);
     if (status == ATTN_OK)
-        status = add_binaries(cli, to, &winners, &added, &err);
+        status = add_binaries(cli, to, &count, &err);
     attn_db_close(to);
-    if (status == ATTN_OK && winners == 0)
+    if (status == ATTN_OK && count.winners == 0)
         status = attn_fail(&err, ATTN_ERR_NOT_FOUND,
                            "there is no winner to bundle; `attntune tune` finds them");
     if (status == ATTN_OK && rename(part.data, cli->args.output) != 0)
@@ -121,8 +128,12 @@ static int write_bundle(attn_cli *cli) {
     attn_str_free(&part);
     if (status != ATTN_OK)
         return attn_failure(status, &err);
-    attn_say("%s: %zu winner%s, %zu with binaries", cli->args.output, winners,
-             winners == 1 ? "" : "s", added);
+    attn_say("%s: %zu winner%s, %zu with binaries", cli->args.output, count.winners,
+             count.winners == 1 ? "" : "s", count.binaries);
+    if (count.elsewhere > 0)
+        attn_say("%zu without are of devices that are not here to build for; --device all leaves "
+                 "them out",
+                 count.elsewhere);
     return ATTN_EXIT_OK;
 }
 

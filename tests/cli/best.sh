@@ -12,3 +12,13 @@ attntune-fake db best --path my --format csv | cut -d, -f5,12-
 echo "--- of some problems, of one family"
 attntune-fake db best --path my fwd:f32:b1:h2:s8:d16 fwd:f32:b1:h1:sq1:sk64:d16 --format csv | cut -d, -f5,13
 attntune-fake db best --path my --family small --format csv | cut -d, -f5,13
+echo "--- of a device that is not here"
+export CUDA_VISIBLE_DEVICES= # not even there
+mine() { cut -d, -f2,5 | sort | uniq -c | sed 's/^ *//; s/^[0-9]* NVIDIA H200.*/many of NVIDIA H200/' | uniq; }
+attntune-fake db import "$ATTN_SOURCE/db/seed/nvidia_h200.txt" 2>/dev/null
+attntune-fake db best --path my fwd:f32:b1:h2:s8:d16 --format csv 2>&1 | mine
+attntune-fake db best --path my --family small --format csv 2>&1 | mine
+attntune-fake db best --path my --format csv 2>&1 >/dev/null | sed 's/[0-9][0-9]* winners/many winners/'
+attntune-fake db best --path my --all --format csv 2>&1 | mine
+attntune-fake db bundle --path my -o bundle.db 2>&1 | sed 's/ [0-9][0-9]* winners/ many winners/; s/[0-9][0-9]* without/many without/'
+attntune-fake db bundle --path my --device all -o here.db 2>&1
