@@ -1,8 +1,15 @@
 /* test_cpu_device.c: what the CPU backend says of the CPU: instruction sets, thread budget,
  * properties, rates. */
+#include <errno.h>
 #include <ftw.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <sched.h>
+#include <stddef.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "backend.h"
@@ -188,6 +195,48 @@ static void test_isa_agrees(void) {
     CHECK_CASE("%s", "");
 }
 
+#if defined(__x86_64__)
+/* From now on the kernel refuses arch_prctl to this process. */
+static bool refuse_arch_prctl(void) {
+    struct sock_filter rows[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_arch_prctl, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    struct sock_fprog program = {sizeof rows / sizeof *rows, rows};
+    return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
+           prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
+}
+
+/* Where the kernel gives no permission to use AMX's tiles, AMX is not there, and the rest is. */
+static void test_amx_refused(void) {
+    int status;
+    uint32_t all = attn_isa_detect();
+    if (!(all & ATTN_ISA_AMX_BF16))
+        printf("not tried: this CPU has no AMX that could be refused\n");
+    pid_t pid = fork();
+    if (pid == 0) {
+        attn_backend_device *device;
+        attn_device_info info;
+        attn_error err = ATTN_ERROR_INIT;
+        if (!refuse_arch_prctl())
+            _exit(CHECK_SKIPPED);
+        if (cpu->open(0, NULL, &device, &err) != ATTN_OK)
+            _exit(1);
+        cpu->info(device, &info);
+        _exit(attn_isa_detect() == (all & ~(uint32_t)ATTN_ISA_AMX_BF16) &&
+                      attn_device_prop(&info, "amx_bf16") == 0
+                  ? 0
+                  : 2);
+    }
+    CHECK(waitpid(pid, &status, 0) == pid && WIFEXITED(status) &&
+          (WEXITSTATUS(status) == 0 || WEXITSTATUS(status) == CHECK_SKIPPED));
+}
+#else
+static void test_amx_refused(void) {}
+#endif
+
 static void test_device(void) {
     attn_backend_device *device;
     attn_device_info info, again;
@@ -224,6 +273,42 @@ static void test_device(void) {
     CHECK_HAS(err.line, "ATTNTUNE_CPU_ISA=avx1024");
     unsetenv("ATTNTUNE_CPU_ISA");
 }
+
+#if defined(__x86_64__)
+/* A binary made for a CPU that has more, as in a cache that was copied here, is refused: its first
+ * instruction might be one that this CPU does not know. */
+static void test_foreign_binary(void) {
+    attn_build build = {.language = "c",
+                        .source = "int KERNEL(const void *a, int task, int worker) {\n"
+                                  "    return a && task == worker;\n"
+                                  "}\n",
+                        .options = "-O2 -mavx2 -mfma",
+                        .target = "cpu:avx2",
+                        .key = "00000000000000000000000000000001"};
+    attn_launch launch = {.steps = 1, .splits = 1, .step = {{.symbol = "KERNEL", .rows = 1}}};
+    attn_backend_device *device;
+    attn_device_info info;
+    attn_kernel *kernel = NULL;
+    attn_binary binary;
+    attn_error err = ATTN_ERROR_INIT;
+    setenv("ATTNTUNE_CPU_ISA", "generic", 1);
+    attn_status st = cpu->open(0, NULL, &device, &err);
+    unsetenv("ATTNTUNE_CPU_ISA");
+    if (!CHECK_OK(st, err.line) || !CHECK_OK(cpu->compile(&build, &binary, &err), err.line))
+        return;
+    cpu->info(device, &info);
+    CHECK(!cpu->runs(&info, "cpu:avx2") && !cpu->runs(&info, "cpu:x86_64+avx2+fma"));
+    CHECK(cpu->runs(&info, "cpu:generic") && cpu->runs(&info, "cpu:x86_64"));
+    CHECK_STATUS(cpu->load(device, &binary, build.target, &launch, &kernel, &err), ATTN_ERR_LOAD,
+                 err.line);
+    CHECK_HAS(err.line, "cannot be used here");
+    CHECK(kernel == NULL);
+    attn_binary_free(&binary);
+    cpu->close(device);
+}
+#else
+static void test_foreign_binary(void) {}
+#endif
 
 /* The rates are of this machine: positive, and there for the threads that exist. */
 static void test_rates(void) {
@@ -282,7 +367,9 @@ int main(void) {
     test_budget();
     test_isa_names();
     test_isa_agrees();
+    test_amx_refused();
     test_device();
+    test_foreign_binary();
     test_rates();
     test_memory();
     return check_done();

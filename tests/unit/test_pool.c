@@ -5,6 +5,7 @@
 #include <stdatomic.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "check.h"
@@ -107,6 +108,41 @@ static void test_edges(void) {
         CHECK_EQ_INT(b.count[TASKS - 1], 1);
     }
     CHECK(run_board(pool, ATTN_DEAL_DYNAMIC, ATTN_ORDER_ROW, 4)); /* the failure is forgotten */
+    attn_pool_destroy(pool);
+}
+
+/* Worker 0's first task lasts until all others have ended. */
+typedef struct slow {
+    _Atomic int ended;
+    bool begun, late;
+} slow;
+
+static int slow_step(const attn_forward_args *args, int task, int worker) {
+    slow *s = args->o;
+    time_t begin = time(NULL);
+    (void)task;
+    while (worker == 0 && !s->begun && atomic_load(&s->ended) < TASKS - 1 && !s->late) {
+        s->late = time(NULL) - begin > 20;
+        sched_yield();
+    }
+    s->begun = s->begun || worker == 0;
+    atomic_fetch_add(&s->ended, 1);
+    return 0;
+}
+
+/* A core that is slow, or busy with something else, keeps no others waiting: they take its share,
+ * however tasks are dealt. */
+static void test_slow_worker(void) {
+    attn_pool *pool = new_pool(3);
+    for (int i = 0; i < 4; i++) {
+        slow s = {0};
+        attn_forward_args args = {.o = &s, .tiles = TASKS};
+        attn_step step = {.rows = 1, .deal = i % 2 ? ATTN_DEAL_STATIC : ATTN_DEAL_DYNAMIC};
+        attn_pool_step steps[] = {{slow_step, &args, &step, TASKS}};
+        CHECK_EQ_INT(attn_pool_run(pool, steps, 1, 3), 0);
+        CHECK_EQ_INT(s.ended, TASKS);
+        CHECK(!s.late);
+    }
     attn_pool_destroy(pool);
 }
 
@@ -213,6 +249,7 @@ static void test_pin(void) {
 int main(void) {
     test_dealing();
     test_edges();
+    test_slow_worker();
     test_many_callers();
     test_pin();
     attn_pool *pool = new_pool(4);

@@ -1,4 +1,5 @@
 /* test_runtime.c: the library on the CPU: contexts, attn_run, plans, choices and their failures. */
+#include <sched.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -234,6 +235,35 @@ static void test_no_tool(void) {
     attn_close(ctx);
 }
 
+/* MEASURE from a thread that may use one core, in a context that has more: found all the same. */
+static void test_measure_pinned(void) {
+    attn_context *ctx = NULL;
+    attn_plan *plan = NULL;
+    attn_choice choice = ATTN_CHOICE_INIT;
+    attn_options options = ATTN_OPTIONS_INIT;
+    attn_problem p = parse("fwd:f32:b1:h1:s16:d16");
+    cpu_set_t before, one;
+    options.tool_path = getenv("ATTNTUNE");
+    options.measure_seconds = 6;
+    if (!options.tool_path || access(options.tool_path, X_OK) != 0) {
+        printf("not tried: there is no program attntune\n");
+        return;
+    }
+    CHECK_OK(attn_open(&options, &ctx), attn_last_error(NULL));
+    CHECK_EQ_INT(sched_getaffinity(0, sizeof before, &before), 0);
+    CPU_ZERO(&one);
+    CPU_SET((size_t)sched_getcpu(), &one);
+    CHECK_EQ_INT(sched_setaffinity(0, sizeof one, &one), 0);
+    CHECK_OK(attn_plan_create(ctx, &p, ATTN_DEVICE_CPU, ATTN_MEASURE, &plan), attn_last_error(ctx));
+    CHECK_EQ_INT(sched_setaffinity(0, sizeof before, &before), 0);
+    if (plan) {
+        attn_plan_choice(plan, &choice);
+        CHECK_EQ_INT(choice.origin, ATTN_ORIGIN_USER);
+    }
+    attn_plan_destroy(plan);
+    attn_close(ctx);
+}
+
 /* A compiler that hangs is waited for once; all classes then get the reference, and a warning. */
 static void test_hanging_compiler(void) {
     static const char script[] = "#!/bin/sh\n[ \"$1\" = -v ] || exec sleep 100\n"
@@ -334,6 +364,7 @@ int main(void) {
     test_options();
     test_cached();
     test_no_tool();
+    test_measure_pinned();
     test_hanging_compiler();
     test_record();
     test_record_pipe();
