@@ -136,7 +136,8 @@ typedef struct attn_job {
 
     bool finals;
     bool limited; /* the device was seen at its power limit */
-    bool held;    /* the finalists' rounds are those of attn_hold, or about to be */
+    bool held;    /* the finalists' rounds are those of attn_hold, or about to be ... */
+    bool alone;   /* ... and are it */
     size_t finalist[ATTN_FINALISTS + ATTN_SEARCH_FAMILIES]; /* indices into passed */
     size_t finalist_count;
     double *round_ns; /* [rounds][finalist_count] */

@@ -109,7 +109,7 @@ attn_status attn_job_lose_finalist(attn_job *job, attn_candidate *c, attn_error 
     attn_job_note(job, attn_str_text(&text));
     attn_str_free(&text);
     job->rounds = 0; /* those measured had another field */
-    job->held = false;
+    job->held = job->alone = false;
     return attn_candidate_drop(job, c, err);
 }
 
@@ -155,6 +155,7 @@ attn_status attn_job_take_rounds(attn_job *job, const double *ns, int32_t rounds
     job->finalist_count = job->asked_count;
     if (job->held) /* they take the place of the interleaved ones */
         job->rounds = 0;
+    job->alone = job->held;
     memcpy(all + (size_t)job->rounds * job->asked_count, ns,
            (size_t)rounds * job->asked_count * sizeof *ns);
     job->rounds += rounds;
@@ -317,14 +318,28 @@ static attn_status summarise(attn_job *job, const struct ranked *winner, double 
     return ATTN_OK;
 }
 
+/* On a device at its power limit, rounds that are interleaved do not tell what a kernel gains or
+ * loses alone. A winner of an earlier run, which may have had the time to hold it, stays unless it
+ * is clearly slower than ours in these rounds. */
+static bool stays_unheld(const attn_job *job, const struct ranked *ours) {
+    double band;
+    if (!job->limited || job->alone || !job->stored.family)
+        return false;
+    for (size_t i = 0; i < job->finalist_count; i++)
+        if (i != ours->at && job->passed[job->finalist[i]].point == job->stored.point)
+            return ratio(job, i, ours->at, &band) <= KEEP;
+    return false;
+}
+
 /* Has the stored winner been in rounds with ours, and ours with its default? If not, times of
  * different moments are all there is, and it stays unless it is clearly slower, or has failed
  * since. */
-static bool stored_stays(const attn_job *job, bool whole, double ns) {
+static bool stored_stays(const attn_job *job, bool whole, const struct ranked *ours) {
     const attn_stored *stored = &job->stored;
     const attn_passed *passed = passed_of(job, stored->point);
     bool apart = stored->rival || stored->point == ATTN_SEARCH_END || !whole;
-    return stored->family && apart && stored->ns <= KEEP * ns && !(passed && passed->out);
+    return (stored->family && apart && stored->ns <= KEEP * ours->ns && !(passed && passed->out)) ||
+           stays_unheld(job, ours);
 }
 
 /* Is the default of the point's family still to be heard of? Another run has it, or had it when it
@@ -355,6 +370,9 @@ static attn_status say_decision(attn_job *job, const struct ranked *ours, bool w
     else if (stays && stored->point == ATTN_SEARCH_END)
         attn_str_append(&text, "it is not in the core: --again --whole measures both in the same "
                                "rounds");
+    else if (stays && whole)
+        attn_str_append(&text, "the device is at its power limit, and there was no time to measure "
+                               "the best of this run alone");
     else if (stays)
         attn_str_append_f(&text, "the best of this run is provisional: %s", lacks);
     else if (!whole)
@@ -380,7 +398,7 @@ attn_status attn_job_decide(attn_job *job, attn_error *err) {
     if (status == ATTN_OK) {
         default_ns = default_time(job, ranked, measured);
         whole = measured && !default_is_out(job, ranked[0].passed->point);
-        stays = stored_stays(job, whole, ranked[0].ns);
+        stays = stored_stays(job, whole, &ranked[0]);
         status = say_decision(job, &ranked[0], whole, stays, err);
     }
     for (size_t i = 0; !whole && i < job->finalist_count; i++)
