@@ -90,12 +90,14 @@ static bool is_private_group(gid_t gid, uid_t uid) {
            owner->pw_gid == gid && strcmp(owner->pw_name, name) == 0;
 }
 
-static attn_status safe_file(const char *path, attn_error *err) {
+static attn_status safe_file(const char *path, bool folder, attn_error *err) {
     struct stat st;
     if (lstat(path, &st) != 0)
         return errno == ENOENT
                    ? ATTN_OK
                    : attn_fail(err, ATTN_ERR_IO, "database %s: %s", path, strerror(errno));
+    if (S_ISDIR(st.st_mode) && !folder)
+        return attn_fail(err, ATTN_ERR_IO, "database %s: a folder; name a file in it", path);
     if (!S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode))
         return attn_fail(err, ATTN_ERR_DB_UNSAFE, "database %s: not a plain file", path);
     if (st.st_uid != geteuid() && st.st_uid != 0)
@@ -117,12 +119,12 @@ attn_status attn_db_safe(const char *path, attn_error *err) {
     char *name = folder_of(path);
     if (!name)
         return attn_fail_nomem(err);
-    attn_status status = safe_file(name, err);
+    attn_status status = safe_file(name, true, err);
     free(name);
     for (size_t i = 0; status == ATTN_OK && i < sizeof endings / sizeof endings[0]; i++) {
         if (asprintf(&name, "%s%s", path, endings[i]) < 0)
             return attn_fail_nomem(err);
-        status = safe_file(name, err);
+        status = safe_file(name, false, err);
         free(name);
     }
     return status;

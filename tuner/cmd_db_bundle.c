@@ -1,6 +1,7 @@
 /* cmd_db_bundle.c: a database file that holds the winners and their binaries, so that a machine
  * without a compiler can run them. */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -99,6 +100,17 @@ static attn_status add_binaries(attn_cli *cli, attn_db *to, bundled *count, attn
     return status;
 }
 
+/* An empty file, of which the database is made; what an earlier run has left of it goes. */
+static attn_status make_part(const char *part, const char *name, attn_error *err) {
+    if (unlink(part) != 0 && errno != ENOENT && access(part, F_OK) == 0)
+        return attn_fail(err, ATTN_ERR_IO, "cannot write %s: %s is in the way", name, part);
+    int fd = open(part, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644); /* as SQLite */
+    if (fd < 0)
+        return attn_fail(err, ATTN_ERR_IO, "cannot write %s: %s", name, strerror(errno));
+    close(fd);
+    return ATTN_OK;
+}
+
 /* Makes FILE.part and gives it its name when it is whole. */
 static int write_bundle(attn_cli *cli) {
     attn_error err = ATTN_ERROR_INIT;
@@ -108,8 +120,9 @@ static int write_bundle(attn_cli *cli) {
     attn_str_append_f(&part, "%s.part", cli->args.output);
     if (part.failed)
         return attn_failure_nomem();
-    (void)unlink(part.data);
-    attn_status status = attn_db_open(part.data, ATTN_DB_WRITE, &to, &err);
+    attn_status status = make_part(part.data, cli->args.output, &err);
+    if (status == ATTN_OK)
+        status = attn_db_open(part.data, ATTN_DB_WRITE, &to, &err);
     if (status == ATTN_OK)
         status = copy_winners(cli, cli->db, to, &err);
     if (status == ATTN_OK)

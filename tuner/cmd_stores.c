@@ -164,22 +164,35 @@ static bool is_special(const char *name) {
     return lstat(name, &st) == 0 && !S_ISREG(st.st_mode);
 }
 
+/* Writes all of it; 0, or the errno of what failed first. */
+static int write_whole(const char *name, const attn_str *text) {
+    FILE *file = fopen(name, "w");
+    if (!file)
+        return errno;
+    bool good = fwrite(attn_str_text(text), 1, text->size, file) == text->size;
+    int error = good ? 0 : errno;
+    return fclose(file) == 0 || error ? error : errno;
+}
+
 int attn_cli_write(attn_cli *cli, const attn_str *text) {
     const char *name = cli->args.output;
     attn_str part = ATTN_STR_INIT; /* beside the file, so that the name appears with all of it */
     bool direct = is_special(name);
+    int code = ATTN_EXIT_FOUND, error = 0;
     attn_str_append_f(&part, direct ? "%s" : "%s.part", name);
-    FILE *file = part.failed || text->failed ? NULL : fopen(part.data, "w");
-    bool good = file && fwrite(attn_str_text(text), 1, text->size, file) == text->size;
-    good = file && fclose(file) == 0 && good;
-    good = good && (direct || rename(part.data, name) == 0);
-    if (!good) {
-        attn_say("cannot write %s: %s", name, strerror(errno));
-        if (file && !direct)
-            (void)unlink(part.data);
-    }
+    if (part.failed || text->failed)
+        code = attn_failure_nomem();
+    else if (!direct && is_special(part.data))
+        attn_say("cannot write %s: %s is in the way", name, part.data);
+    else if ((error = write_whole(part.data, text)) != 0 ||
+             (error = direct || rename(part.data, name) == 0 ? 0 : errno) != 0)
+        attn_say("cannot write %s: %s", name, strerror(error));
+    else
+        code = ATTN_EXIT_OK;
+    if (error && !direct)
+        (void)unlink(part.data);
     attn_str_free(&part);
-    return good ? ATTN_EXIT_OK : ATTN_EXIT_FOUND;
+    return code;
 }
 
 attn_status attn_row_device(const attn_db_row *row, attn_device_info *device, attn_error *err) {

@@ -15,3 +15,15 @@ ln -s /dev/full full
 try attntune show simd_forward $problem -o full
 [ -c /dev/full ] && readlink full
 ls
+echo "--- what is in the way of the file that is made first"
+mkdir file.c.part bundle.db.part
+try attntune show simd_forward $problem -o file.c
+try attntune db bundle -o bundle.db
+try attntune db bundle -o none/bundle.db
+ls
+echo "--- a database that is none"
+try attntune db best --db folder
+try attntune db import --db folder file.c
+try attntune db merge --db new.db folder
+try attntune db best --db pipe
+try attntune db import --db full file.c
