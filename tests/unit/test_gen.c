@@ -23,13 +23,18 @@ static attn_gen *open_toy(void) {
     return gen;
 }
 
-static attn_space *open_space(attn_gen *gen, const char *problem_text, const char *arch) {
+static attn_space *open_family(attn_gen *gen, const char *family, const char *problem_text,
+                               const char *arch) {
     attn_problem problem = problem_of(problem_text);
     attn_device_info device;
     attn_space *space = NULL;
     CHECK_OK(attn_gen_profile(gen, arch, &device, &err), err.line);
-    CHECK_OK(attn_space_open(gen, "toy_forward", &problem, &device, &space, &err), err.line);
+    CHECK_OK(attn_space_open(gen, family, &problem, &device, &space, &err), err.line);
     return space;
+}
+
+static attn_space *open_space(attn_gen *gen, const char *problem_text, const char *arch) {
+    return open_family(gen, "toy_forward", problem_text, arch);
 }
 
 static void families(void) {
@@ -153,6 +158,33 @@ static void profiles(void) {
     attn_gen_close(gen);
 }
 
+/* Where tasks are few, cpu/simd_forward's default makes them small; the profiles have 8 threads. */
+static void tasks_for_threads(void) {
+    static const struct {
+        const char *problem, *arch, *has;
+    } cases[] = {
+        {"fwd:f32:b1:h1:s64:d64", "cpu:avx512", " NV=1 "},
+        {"fwd:f32:b1:h4:s64:d64", "cpu:avx512", " NV=2 "},
+        {"fwd:f32:b1:h8:s64:d64", "cpu:avx512", " NV=4 "},
+        {"fwd:f32:b1:hq8:hkv2:s64:d64", "cpu:avx512", " NV=4 "}, /* 256 rows a head */
+        {"fwd:f32:b1:h1:s128:d64", "cpu:avx2", " NV=2 "},
+        {"fwd:f32:b1:h32:s512:d128", "cpu:avx512", " NV=4 MR=6 MRV=6 BLOCK_K=96 GROUPS=4 "}};
+    attn_gen *gen = open_toy();
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        attn_str text = ATTN_STR_INIT;
+        attn_config config;
+        CHECK_CASE("%s on %s", cases[i].problem, cases[i].arch);
+        attn_space *space = open_family(gen, "cpu/simd_forward", cases[i].problem, cases[i].arch);
+        CHECK_OK(attn_space_default(space, &config, &err), err.line);
+        attn_config_print(space, &config, &text);
+        CHECK_HAS(attn_str_text(&text), cases[i].has);
+        attn_str_free(&text);
+        attn_space_close(space);
+    }
+    CHECK_CASE("-");
+    attn_gen_close(gen);
+}
+
 static void config_text(void) {
     attn_gen *gen = open_toy();
     attn_space *space = open_space(gen, "fwd:f32:b1:h1:s64:d32", "cpu:avx2");
@@ -201,6 +233,7 @@ static void acceptance(void) {
 int main(void) {
     shapes();
     profiles();
+    tasks_for_threads();
     config_text();
     acceptance();
     families();

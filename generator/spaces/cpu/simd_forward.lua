@@ -12,11 +12,37 @@ local function steps(mask, vectors)
   return list
 end
 
+-- Groups by their vectors of query rows, by registers: the register tile that suits each, and what
+-- one thread reaches with it, as a share of the first's (measured on x86).
+local TILES = {
+  [32] = { { vectors = 4, tile = 6, rate = 1 }, { vectors = 2, tile = 8, rate = 0.97 },
+    { vectors = 1, tile = 8, rate = 0.8 } },
+  [16] = { { vectors = 3, tile = 4, rate = 1 }, { vectors = 2, tile = 6, rate = 0.99 },
+    { vectors = 1, tile = 8, rate = 0.82 } },
+}
+
+-- Tasks of so many rows.
+local function tasks(p, rows)
+  return p.batch * p.heads_kv * ceil_div(p.rows, rows)
+end
+
+-- The largest, or, where a thread would get fewer than eight tasks, that which ends first if all
+-- tasks take equally long.
+local function pick_tile(p, dev, set)
+  local best, least
+  for _, t in ipairs(TILES[set.registers]) do
+    local count = tasks(p, t.vectors * set.full)
+    if not best and count >= 8 * dev.threads then return t end
+    local time = ceil_div(count, dev.threads) * t.vectors / t.rate
+    if not best or time < least then best, least = t, time end
+  end
+  return best
+end
+
 -- Groups of a task: many, for fewer passes over K and V, while each thread still gets eight tasks.
-local function groups(p, dev, lanes)
+local function groups(p, dev, rows)
   for _, count in ipairs { 4, 2 } do
-    local tasks = p.batch * ceil_div(p.heads_q * p.seq_q, count * lanes)
-    if tasks >= 8 * dev.threads then return count end
+    if tasks(p, count * rows) >= 8 * dev.threads then return count end
   end
   return 1
 end
@@ -125,12 +151,11 @@ return family {
 
   defaults = function(p, dev)
     local set = vector_sets(dev)[1]
-    local many = set.registers == 32
-    local vectors = many and 4 or 3
+    local t = pick_tile(p, dev, set)
     return {
-      VECTOR = "full", NV = vectors, MR = many and 6 or 4,
-      MRV = many and p.head_dim_v >= 6 and 6 or 4, BLOCK_K = 96,
-      GROUPS = groups(p, dev, vectors * set.full),
+      VECTOR = "full", NV = t.vectors, MR = t.tile,
+      MRV = p.head_dim_v >= t.tile and t.tile or 4, BLOCK_K = 96,
+      GROUPS = groups(p, dev, t.vectors * set.full),
       PACK_GQA = 1, PACK_KV = p.dtype == "f32" and 0 or 1, PREFETCH_V = 1,
       EXP = "native", EXP_DEGREE = 5, UNROLL = 4, ORDER = "longest_first", COMPILER = "cc",
       OPT = "-O3",
