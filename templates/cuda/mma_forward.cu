@@ -8,6 +8,8 @@
 #include "attn_abi.h"
 #include "attn_mma.cuh"
 
+using element = attn_half;
+
 constexpr bool BF16 = $(BF16);               // else f16
 constexpr int D = $(HEAD_DIM);               // columns of Q and K
 constexpr int DV = $(HEAD_DIM_V);            // columns of V and O
@@ -34,10 +36,11 @@ constexpr bool MASKED = $(MASKED); // there is a mask
 constexpr bool LSE = $(LSE);
 
 constexpr int THREADS = 32 * WARPS * KEY_WARPS;
-constexpr int ROW_TILES = BLOCK_M / (16 * WARPS);
-constexpr int KEYS = BLOCK_N / KEY_WARPS; // of a warp in a tile
-constexpr int KEY_TILES = KEYS / 8;       // n-tiles of the scores
-constexpr int V_TILES = DV / 8;           // n-tiles of the outputs
+constexpr int WARP_ROWS = BLOCK_M / WARPS;
+constexpr int WARP_KEYS = BLOCK_N / KEY_WARPS; // of a tile
+constexpr int ROW_TILES = WARP_ROWS / 16;
+constexpr int KEY_TILES = WARP_KEYS / 8; // n-tiles of the scores
+constexpr int V_TILES = DV / 8;          // n-tiles of the outputs
 
 using q_tile = attn_tile<DK, PAD, SWIZZLE>;
 using v_tile = attn_tile<DVP, PAD, SWIZZLE>;
@@ -70,33 +73,15 @@ ATTN_DEVICE void copy_tile(unsigned char *tile, const attn_half *tensor, attn_i6
     attn_copy_tile<THREADS, ROWS, COLUMNS, TILE, ASYNC, ALIGNED>(tile, tensor, stride, first, end);
 }
 
-ATTN_DEVICE void commit() {
-    if constexpr (ASYNC)
-        attn_copy_commit();
-}
-
-template <int PENDING> ATTN_DEVICE void wait() {
-    if constexpr (ASYNC)
-        attn_copy_wait<PENDING>();
-    __syncthreads();
-}
-
-// What a block works on.
-struct job {
-    const attn_half *k, *v;
-    attn_i64 k_stride, v_stride;
-    int seq_kv;
-    int left, right;         // row i sees the keys i + left <= key <= i + right
-    int first_row, last_row; // of the warp
-    float scale;             // of the scores in the exponent, never 0 or negative
-};
-
 struct state {
     float o[ROW_TILES][V_TILES][4];
     float max[ROW_TILES][2], sum[ROW_TILES][2]; // of this lane's rows; sums are of this lane alone
     attn_u32 q[Q_REGISTERS ? DK / 16 : 1][ROW_TILES][4];
 };
 
+using scores = float[ROW_TILES][KEY_TILES][4];
+
+#include "mma_scores.cuh"
 #include "mma_softmax.cuh"
 
 // Where this lane reads Q: the first row tile, the first step.
@@ -113,11 +98,11 @@ ATTN_DEVICE void load_q(attn_u32 q[ROW_TILES][4], attn_u32 from, int step) {
 }
 
 // S = Q K^T. The next operands are on their way while these are multiplied.
-ATTN_DEVICE void score(const state &st, float s[ROW_TILES][KEY_TILES][4], const unsigned char *k) {
+ATTN_DEVICE void score(const state &st, scores &s, int n) {
     constexpr int PAIRS = KEY_TILES / 2;
     const int lane = threadIdx.x % 32;
-    const attn_u32 from =
-        attn_address(k, q_tile::at(key_warp() * KEYS + lane % 8 + lane / 16 * 8, lane / 8 % 2));
+    const attn_u32 from = attn_address(
+        k_buffer(n), q_tile::at(key_warp() * WARP_KEYS + lane % 8 + lane / 16 * 8, lane / 8 % 2));
     const attn_u32 q_from = Q_REGISTERS ? 0 : q_address();
     attn_u32 q[2][ROW_TILES][4], b[2][4]; // b: two n-tiles, 16 keys
     if constexpr (!Q_REGISTERS)
@@ -144,37 +129,14 @@ ATTN_DEVICE void score(const state &st, float s[ROW_TILES][KEY_TILES][4], const 
     }
 }
 
-ATTN_DEVICE void mask(const job &w, float s[ROW_TILES][KEY_TILES][4], int first_key) {
-    const int lane = threadIdx.x % 32;
-#pragma unroll
-    for (int r = 0; r < ROW_TILES; r++)
-#pragma unroll
-        for (int h = 0; h < 2; h++) {
-            const int row = w.first_row + 16 * r + 8 * h + lane / 4;
-            const int key = first_key + 2 * (lane % 4);
-            int begin = 0, end = w.seq_kv - key;
-            if constexpr (MASKED) {
-                end = min(end, row + w.right + 1 - key);
-                begin = row + w.left - key;
-            }
-#pragma unroll
-            for (int j = 0; j < KEY_TILES; j++)
-#pragma unroll
-                for (int e = 0; e < 2; e++) {
-                    const int column = 8 * j + e;
-                    if (column >= end || (MASKED && column < begin))
-                        s[r][j][2 * h + e] = -attn_infinity();
-                }
-        }
-}
-
 // Scores to weights, 16 keys at a time, between the products with V that hide their cost.
-ATTN_DEVICE void weigh(state &st, const float s[ROW_TILES][KEY_TILES][4],
-                       const float base[ROW_TILES][2], float scale, const unsigned char *v) {
+ATTN_DEVICE void weigh(state &st, const scores &s, const float base[ROW_TILES][2], float scale,
+                       int n) {
     const int lane = threadIdx.x % 32;
-    const attn_u32 from = attn_address(v, v_tile::at(key_warp() * KEYS + lane % 16, lane / 16));
+    const attn_u32 from =
+        attn_address(v_buffer(n), v_tile::at(key_warp() * WARP_KEYS + lane % 16, lane / 16));
 #pragma unroll
-    for (int step = 0; step < KEYS / 16; step++) {
+    for (int step = 0; step < WARP_KEYS / 16; step++) {
         attn_u32 a[ROW_TILES][4];
 #pragma unroll
         for (int r = 0; r < ROW_TILES; r++)
@@ -209,69 +171,12 @@ ATTN_DEVICE void load_v(const job &w, int n) {
     copy_tile<BLOCK_N, DV, v_tile>(v_buffer(n), w.v, w.v_stride, n * BLOCK_N, w.seq_kv);
 }
 
-// The first of this warp's keys in a tile.
-ATTN_DEVICE int first_key(int n) {
-    return n * BLOCK_N + key_warp() * KEYS;
-}
-
-// Whether this warp's rows see any of its keys in the tile, and whether they see all.
-ATTN_DEVICE bool sees_any(const job &w, int n) {
-    const int first = first_key(n), last = first + KEYS - 1;
-    return !MASKED || (first <= w.last_row + w.right && last >= w.first_row + w.left);
-}
-
-ATTN_DEVICE bool sees_all(const job &w, int n) {
-    const int first = first_key(n), last = first + KEYS - 1;
-    return last < w.seq_kv &&
-           (!MASKED || (first >= w.last_row + w.left && last <= w.first_row + w.right));
-}
-
-ATTN_DEVICE void attend(const job &w, state &st, float s[ROW_TILES][KEY_TILES][4], int n) {
+ATTN_DEVICE void attend(const job &w, state &st, scores &s, int n) {
     float base[ROW_TILES][2];
     if (!sees_all(w, n))
         mask(w, s, first_key(n));
     soften(st, s, base, w.scale);
-    weigh(st, s, base, w.scale, v_buffer(n));
-}
-
-// One buffer each: V comes while the scores are computed, the next K while V is used.
-ATTN_DEVICE void walk_single(const job &w, state &st, int begin, int end) {
-    for (int n = begin; n < end; n++) {
-        float s[ROW_TILES][KEY_TILES][4];
-        wait<0>();
-        load_v(w, n);
-        commit();
-        if (sees_any(w, n))
-            score(st, s, k_buffer(n));
-        wait<0>();
-        if (n + 1 < end)
-            load_k(w, n + 1);
-        commit();
-        if (sees_any(w, n))
-            attend(w, st, s, n);
-    }
-}
-
-// Several: tile n + STAGES - 1 is on its way while tile n is worked on. There is a group even past
-// the end, so that the counts stay the same.
-ATTN_DEVICE void fetch(const job &w, int n, int end) {
-    if (n < end) {
-        load_k(w, n);
-        load_v(w, n);
-    }
-    commit();
-}
-
-ATTN_DEVICE void walk_staged(const job &w, state &st, int begin, int end) {
-    for (int n = begin; n < end; n++) {
-        wait<STAGES - 2>();
-        fetch(w, n + STAGES - 1, end);
-        if (sees_any(w, n)) {
-            float s[ROW_TILES][KEY_TILES][4];
-            score(st, s, k_buffer(n));
-            attend(w, st, s, n);
-        }
-    }
+    weigh(st, s, base, w.scale, n);
 }
 
 // Q is in shared memory when this returns. A negative scale changes its sign there, so that the
@@ -322,9 +227,7 @@ ATTN_DEVICE void store(const attn_forward_args &a, const state &st, int first_ro
 #pragma unroll
         for (int h = 0; h < 2; h++) {
             const int row = 16 * r + 8 * h + lane / 4;
-            float sum = st.sum[r][h];
-            sum += __shfl_xor_sync(0xffffffffu, sum, 1);
-            sum += __shfl_xor_sync(0xffffffffu, sum, 2);
+            const float sum = row_sum(st.sum[r][h]);
             if (!STAGED && first_row + row >= a.seq_q)
                 continue;
             const float factor = sum == 0.0f ? 0.0f : 1.0f / sum; // 0: the row saw no key
@@ -348,53 +251,26 @@ ATTN_DEVICE void store(const attn_forward_args &a, const state &st, int first_ro
         store_staged(a, tile, first_row, o);
 }
 
-// Heads whose K and V stay in the cache together: whole groups, 32 MB.
-ATTN_DEVICE int section(const attn_forward_args &a) {
-    const attn_i64 bytes = 2 * (attn_i64)(D + DV) * max(a.seq_kv, 1);
-    return a.group * (int)max((attn_i64)1, (32 << 20) / bytes);
-}
-
 extern "C" __global__ void __launch_bounds__(THREADS, $(MIN_BLOCKS))
     $(KERNEL)(const __grid_constant__ attn_forward_args a) {
-    const int heads = a.batch * a.heads_q, index = blockIdx.x;
-    int tile = index % a.tiles, head = index / a.tiles;
-    if constexpr (!IN_ROW) {
-        const int first = SECTIONS ? head / section(a) * section(a) : 0;
-        const int count = SECTIONS ? min(section(a), heads - first) : heads;
-        tile = a.tiles - 1 - (index - first * a.tiles) / count;
-        head = first + (index - first * a.tiles) % count;
-    }
-    const int b = head / a.heads_q, h = head % a.heads_q, kv = h / a.group;
-    const int first_row = tile * BLOCK_M, last_row = min(first_row + BLOCK_M, a.seq_q) - 1;
-    const attn_half *q = (const attn_half *)a.q + b * a.q_stride[0] + h * a.q_stride[1];
+    const place at = place_of(a);
+    const attn_half *q =
+        (const attn_half *)a.q + at.batch * a.q_stride[0] + at.head * a.q_stride[1];
 
     // A scale of 0 would make NaN of a masked score's -inf; one this small makes all weights equal.
     const float asked = EXP2 ? a.scale_log2 : a.scale;
-    job w;
-    w.k = (const attn_half *)a.k + b * a.k_stride[0] + kv * a.k_stride[1];
-    w.v = (const attn_half *)a.v + b * a.v_stride[0] + kv * a.v_stride[1];
-    w.k_stride = a.k_stride[2];
-    w.v_stride = a.v_stride[2];
-    w.seq_kv = a.seq_kv;
-    w.left = a.mask_offset - a.mask_left;
-    w.right = a.mask_offset + a.mask_right;
-    w.first_row = first_row + row_warp() * 16 * ROW_TILES;
-    w.last_row = w.first_row + 16 * ROW_TILES - 1;
+    job w = job_of(a, at);
     w.scale = asked == 0.0f ? 1.17549435e-38f : fabsf(asked);
 
     int begin = 0, end = (a.seq_kv + BLOCK_N - 1) / BLOCK_N; // tiles of keys that any row sees
     if constexpr (MASKED) {
-        begin = max(0, first_row + w.left) / BLOCK_N;
-        end = (max(0, min(a.seq_kv, last_row + w.right + 1)) + BLOCK_N - 1) / BLOCK_N;
+        begin = max(0, at.first_row + w.left) / BLOCK_N;
+        end = (max(0, min(a.seq_kv, at.last_row + w.right + 1)) + BLOCK_N - 1) / BLOCK_N;
     }
-
-    state st = {};
-#pragma unroll
-    for (int r = 0; r < ROW_TILES; r++)
-        st.max[r][0] = st.max[r][1] = -attn_infinity();
-
+    state st;
+    start(st);
     if (begin < end) {
-        copy_tile<BLOCK_M, D, q_tile>(shared, q, a.q_stride[2], first_row, a.seq_q);
+        copy_tile<BLOCK_M, D, q_tile>(shared, q, a.q_stride[2], at.first_row, a.seq_q);
         commit();
         if constexpr (STAGES == 1) {
             load_k(w, begin);
@@ -405,15 +281,12 @@ extern "C" __global__ void __launch_bounds__(THREADS, $(MIN_BLOCKS))
                 fetch(w, begin + i, end);
         }
         finish_q(st, asked < 0.0f);
-        if constexpr (STAGES == 1)
-            walk_single(w, st, begin, end);
-        else
-            walk_staged(w, st, begin, end);
+        walk(w, st, begin, end);
     }
     if constexpr (KEY_WARPS > 1)
         merge(st, w.scale);
     if (key_warp() > 0)
         return;
-    attn_half *o = (attn_half *)a.o + b * a.o_stride[0] + h * a.o_stride[1];
-    store(a, st, w.first_row, o, LSE ? a.lse + (attn_i64)head * a.seq_q : nullptr, w.scale);
+    attn_half *o = (attn_half *)a.o + at.batch * a.o_stride[0] + at.head * a.o_stride[1];
+    store(a, st, w.first_row, o, LSE ? a.lse + (attn_i64)at.index * a.seq_q : nullptr, w.scale);
 }

@@ -84,10 +84,10 @@ ATTN_DEVICE void load_step(float4 &a, float4 b[KEYS], const float *q, const floa
 
 // S = Q K^T. AHEAD, the operands of the next four columns are on their way as soon as the last row
 // has used these.
-ATTN_DEVICE void score(scores &s, const float *k) {
+ATTN_DEVICE void score(const state &st, scores &s, int n) {
+    const float *k = k_buffer(n) + lane_n() * PITCH;
     const float *q = shared + (threadIdx.x / 32 * WARP_ROWS + lane_m()) * PITCH;
     float4 a, b[KEYS];
-    k += lane_n() * PITCH;
 #pragma unroll
     for (int i = 0; i < ROWS; i++)
 #pragma unroll
@@ -160,7 +160,7 @@ ATTN_DEVICE void soften(state &st, float s[ROWS][KEYS]) {
 }
 
 // One of four, by a number that the compiler knows.
-ATTN_DEVICE float element(const float4 &x, int e) {
+ATTN_DEVICE float one_of(const float4 &x, int e) {
     return e == 0 ? x.x : e == 1 ? x.y : e == 2 ? x.z : x.w;
 }
 
@@ -211,7 +211,7 @@ ATTN_DEVICE void add_part(state &st, const float *p, const float *v) {
                     value[c] = load_four(column + (e < 3 ? key + e + 1 : next) * PITCH_V);
 #pragma unroll
                 for (int i = 0; i < ROWS; i++) {
-                    add_four(&st.o[i][4 * c], element(weight[i], e), four);
+                    add_four(&st.o[i][4 * c], one_of(weight[i], e), four);
                     if (AHEAD && e == 3 && c + 1 == OUT / 4)
                         weight[i] = load_four(p + LANES_M * i * PITCH_P + next);
                 }
@@ -240,17 +240,6 @@ ATTN_DEVICE void attend(const job &w, state &st, scores &s, int n) {
     weigh(st, s, v_buffer(n));
 }
 
-ATTN_DEVICE void store_four(float *o, const float *x, int column) {
-    if (ALIGNED && column + 4 <= DV) {
-        *(float4 *)(o + column) = make_float4(x[0], x[1], x[2], x[3]);
-        return;
-    }
-#pragma unroll
-    for (int e = 0; e < 4; e++)
-        if (column + e < DV)
-            o[column + e] = x[e];
-}
-
 ATTN_DEVICE void store(const attn_forward_args &a, state &st, int first_row, float *o, float *lse) {
 #pragma unroll
     for (int i = 0; i < ROWS; i++) {
@@ -267,7 +256,7 @@ ATTN_DEVICE void store(const attn_forward_args &a, state &st, int first_row, flo
             st.o[i][c] *= factor;
 #pragma unroll
         for (int c = 0; c < OUT; c += 4)
-            store_four(o + row * a.o_stride[2], &st.o[i][c], LANES * c + 4 * lane_n());
+            store_columns(o + row * a.o_stride[2], &st.o[i][c], LANES * c + 4 * lane_n(), 4);
         if (LSE && lane_n() == 0)
             lse[row] = sum == 0.0f ? -attn_infinity() : st.max[i] * 0.69314718f + logf(sum);
     }

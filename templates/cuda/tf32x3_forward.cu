@@ -60,6 +60,7 @@ struct state {
 using scores = float[ROW_TILES][KEY_TILES][4];
 
 #include "f32_tiles.cuh"
+#include "mma_scores.cuh"
 
 ATTN_DEVICE int lane() {
     return threadIdx.x % 32;
@@ -161,13 +162,6 @@ ATTN_DEVICE void multiply_split(float d[ROW_TILES][WIDTH][4], const operand_16<4
                                    (part == 0 ? b.whole : b.small) + 2 * t, first && part == 0);
 }
 
-ATTN_DEVICE void start(state &st) {
-    st = {};
-#pragma unroll
-    for (int r = 0; r < ROW_TILES; r++)
-        st.max[r][0] = st.max[r][1] = -attn_infinity();
-}
-
 // Where this lane reads Q, for ldmatrix: the first row tile, the first step.
 ATTN_DEVICE attn_u32 q_address() {
     const int row = threadIdx.x / 32 * WARP_ROWS + lane() % 16;
@@ -216,9 +210,9 @@ template <int WHICH> ATTN_DEVICE void add_products(scores &s, attn_u32 q_from, a
 
 // S = Q K^T. Tensor cores round a sum towards zero each time that they add to it. While it consists
 // of small products alone, that is little; hence two passes, where there are many columns.
-ATTN_DEVICE void score(scores &s, const float *k) {
+ATTN_DEVICE void score(const state &st, scores &s, int n) {
     const int key = lane() % 8 + lane() / 16 * 8;
-    const attn_u32 k_from = attn_address(k, 4 * (key * PITCH + lane() / 8 % 2 * 4));
+    const attn_u32 k_from = attn_address(k_buffer(n), 4 * (key * PITCH + lane() / 8 % 2 * 4));
     const attn_u32 q_from = q_address();
 #pragma unroll
     for (int r = 0; r < ROW_TILES; r++)
@@ -235,41 +229,6 @@ ATTN_DEVICE void score(scores &s, const float *k) {
     } else {
         add_products<SMALL | BIG>(s, q_from, k_from);
     }
-}
-
-// -infinity where the row does not see the key.
-ATTN_DEVICE void mask(const job &w, scores &s, int first_key) {
-#pragma unroll
-    for (int r = 0; r < ROW_TILES; r++)
-#pragma unroll
-        for (int h = 0; h < 2; h++) {
-            const int row = w.first_row + 16 * r + 8 * h + lane() / 4;
-            const int key = first_key + 2 * (lane() % 4);
-            int begin = 0, end = w.seq_kv - key;
-            if constexpr (MASKED) {
-                end = min(end, row + w.right + 1 - key);
-                begin = row + w.left - key;
-            }
-#pragma unroll
-            for (int j = 0; j < KEY_TILES; j++)
-#pragma unroll
-                for (int e = 0; e < 2; e++) {
-                    const int column = 8 * j + e;
-                    if (column >= end || (MASKED && column < begin))
-                        s[r][j][2 * h + e] = -attn_infinity();
-                }
-        }
-}
-
-// The largest, or the sum, of the four lanes that hold a row.
-ATTN_DEVICE float row_max(float x) {
-    x = fmaxf(x, __shfl_xor_sync(0xffffffffu, x, 1));
-    return fmaxf(x, __shfl_xor_sync(0xffffffffu, x, 2));
-}
-
-ATTN_DEVICE float row_sum(float x) {
-    x += __shfl_xor_sync(0xffffffffu, x, 1);
-    return x + __shfl_xor_sync(0xffffffffu, x, 2);
 }
 
 // Scores, as exponents of 2, to weights 2^(s - maximum); brings the sums to the new maxima.
@@ -393,24 +352,9 @@ ATTN_DEVICE void attend(const job &w, state &st, scores &s, int n) {
             for (int e = 0; e < 4; e++)
                 s[r][j][e] = __fmul_rn(s[r][j][e], scale); // what is subtracted is one of these
     if (!sees_all(w, n))
-        mask(w, s, n * BLOCK_N);
+        mask(w, s, first_key(n));
     soften(st, s);
     weigh(st, s, v_buffer(n));
-}
-
-// `count` (2, 4 or 8) adjacent columns of a row.
-ATTN_DEVICE void store_columns(float *o, const float x[8], int column, int count) {
-#pragma unroll
-    for (int i = 0; i < count; i += 4) {
-        if (ALIGNED && i + 4 <= count && column + i + 4 <= DV) {
-            *(float4 *)(o + column + i) = make_float4(x[i], x[i + 1], x[i + 2], x[i + 3]);
-            continue;
-        }
-#pragma unroll
-        for (int e = i; e < i + 4 && e < count; e++)
-            if (column + e < DV)
-                o[column + e] = x[e];
-    }
 }
 
 ATTN_DEVICE void store(const attn_forward_args &a, state &st, int first_row, float *o, float *lse) {

@@ -1,6 +1,5 @@
 // mma_softmax.cuh: online softmax of mma_forward.cu, in which it is included: it knows that file's
-// constants and its state. Scores lie in registers as the accumulators of mma.sync: element e of an
-// n-tile is in the lane's row e / 2, and four lanes hold a row.
+// constants and its state. How scores lie in registers is in mma_scores.cuh.
 
 // The four lanes that hold a row combine their values here where REDUCE is "shared".
 ATTN_DEVICE float *reduce_buffer() {
@@ -9,10 +8,8 @@ ATTN_DEVICE float *reduce_buffer() {
 
 // The largest of the four lanes that hold a row.
 ATTN_DEVICE float row_max(float x, int row_in_block) {
-    if constexpr (SHUFFLE) {
-        x = fmaxf(x, __shfl_xor_sync(0xffffffffu, x, 1));
-        return fmaxf(x, __shfl_xor_sync(0xffffffffu, x, 2));
-    }
+    if constexpr (SHUFFLE)
+        return row_max(x);
     float *line = reduce_buffer() + 4 * row_in_block;
     line[threadIdx.x % 4] = x;
     __syncwarp();
@@ -58,8 +55,7 @@ ATTN_DEVICE void rescale(state &st, const float top[ROW_TILES][2], float scale) 
 // Brings the maxima, and with them O and the sums, up to this tile's scores. The weight of a score
 // is 2^(scale s - base): one FMA. The rounding of base = scale max is common to the row and cancels
 // up to FAR; beyond, it would come near 1: there s - max is taken here, and base is 0.
-ATTN_DEVICE void soften(state &st, float s[ROW_TILES][KEY_TILES][4], float base[ROW_TILES][2],
-                        float scale) {
+ATTN_DEVICE void soften(state &st, scores &s, float base[ROW_TILES][2], float scale) {
     const int row = row_warp() * 16 * ROW_TILES + threadIdx.x % 32 / 4;
     float top[ROW_TILES][2];
     bool grown = false, far = false;
