@@ -44,6 +44,7 @@ enum {
 
 #define TINY_SCALE 0x1p-100F
 #define TINY_SHARE 0x1p-64F /* that Q takes; what it flushes is nothing in a logit */
+#define LN_2 0x1.62e430p-1F /* first: a logit times log2(e) may be none of a float */
 
 typedef attn_vf vf;
 typedef attn_vi vi;
@@ -391,8 +392,7 @@ static void store_outputs(const struct attn_task *t, struct group *g,
         if (LSE) {
             const int64_t head = t->batch * a->heads_q + g->head[r];
             a->lse[head * a->seq_q + g->position[r]] =
-                sees ? (g->top[r] * scale_of(a) + attn_log2(sum)) * 0x1.62e430p-1F /* ln 2 */
-                     : -INFINITY;
+                sees ? g->top[r] * (scale_of(a) * LN_2) + attn_log2(sum) * LN_2 : -INFINITY;
         }
         if (attn_scale_is_beyond(a) || _mm512_cmp_ps_mask((__m512)zero, (__m512)zero, _CMP_UNORD_Q))
             attn_careful_row(a, D, DV, t->batch, g->head[r], g->position[r], seen);
