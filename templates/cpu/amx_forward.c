@@ -81,14 +81,6 @@ struct scratch { /* of a worker */
 
 _Static_assert(sizeof(struct scratch) <= $(SCRATCH_BYTES), "larger than the launch record says");
 
-ATTN_INLINE int32_t min(int32_t a, int32_t b) {
-    return a < b ? a : b;
-}
-
-ATTN_INLINE int32_t max(int32_t a, int32_t b) {
-    return a > b ? a : b;
-}
-
 /* Of scores, times log2(e); above 0, so that -inf times it stays -inf. Q has the sign, the zero and
  * a share of a tiny scale, since scores would overflow where logits are small. */
 static float scale_of(const attn_forward_args *a) {

@@ -87,14 +87,6 @@ struct task {
     int32_t begin, end, piece; /* begin <= key < end; keys of a piece */
 };
 
-ATTN_INLINE int32_t min(int32_t a, int32_t b) {
-    return a < b ? a : b;
-}
-
-ATTN_INLINE int32_t max(int32_t a, int32_t b) {
-    return a > b ? a : b;
-}
-
 /* Rows go through the heads first, then through the positions. */
 static int64_t head_of(const struct task *t, int64_t row) {
     return t->kv_head * t->a->group + row % t->a->group;

@@ -17,7 +17,6 @@ float expf(float x); /* one at a time, whatever MATH is */
 float logf(float x);
 //@ end
 
-#define ATTN_INLINE static inline __attribute__((always_inline))
 #include "attn_cpu_element.h"
 #include "attn_cpu_flush.h"
 
@@ -27,7 +26,6 @@ float logf(float x);
 #include "attn_cpu_careful.h"
 
 /* In front of a loop whose only obstacle to vectors is the order in which it adds. */
-#define ATTN_PRAGMA(text) _Pragma(#text)
 //@ if MATH == "simd" then
 #define ATTN_SUM_OF(x) ATTN_PRAGMA(omp simd reduction(+ : x))
 //@ else
@@ -75,14 +73,6 @@ struct part {
     int64_t head, heads_end;
     int32_t row, rows_end;
 };
-
-ATTN_INLINE int32_t min(int32_t a, int32_t b) {
-    return a < b ? a : b;
-}
-
-ATTN_INLINE int32_t max(int32_t a, int32_t b) {
-    return a > b ? a : b;
-}
 
 ATTN_INLINE const float *padded(const float *p) {
     return PAD ? __builtin_assume_aligned(p, 64) : p;

@@ -74,14 +74,6 @@ struct scratch {                     /* of a worker */
 
 _Static_assert(sizeof(struct scratch) <= $(SCRATCH_BYTES), "larger than the launch record says");
 
-ATTN_INLINE int32_t min(int32_t a, int32_t b) {
-    return a < b ? a : b;
-}
-
-ATTN_INLINE int32_t max(int32_t a, int32_t b) {
-    return a > b ? a : b;
-}
-
 /* A packed task's rows go through its heads first, then through the positions. */
 static int64_t head_of(const struct attn_task *t, int64_t row) {
     return t->head + (PACK_GQA ? row % t->a->group : 0);

@@ -16,9 +16,8 @@
 #include <stdint.h>
 #include <string.h>
 
-#define ATTN_INLINE static inline __attribute__((always_inline))
-#define ATTN_NOINLINE static __attribute__((noinline))
-#define ATTN_PRAGMA(text) _Pragma(#text)
+#include "attn_cpu_base.h"
+
 #define ATTN_UNROLL(n) ATTN_PRAGMA(GCC unroll n)
 
 /* A loop over registers, all of whose turns (at most 16) are unrolled. */

@@ -1,13 +1,14 @@
 /* attn_cpu_element.h: elements of tensors as float, and back.
  *
- * Include it behind attn_cpu.h, or where ATTN_INLINE is defined. There is no branch, not even
- * `?:`, so that compilers make vectors of loops over a row.
+ * There is no branch, not even `?:`, so that compilers make vectors of loops over a row.
  */
 #ifndef ATTN_CPU_ELEMENT_H
 #define ATTN_CPU_ELEMENT_H
 
 #include <stdint.h>
 #include <string.h>
+
+#include "attn_cpu_base.h"
 
 ATTN_INLINE float attn_widen_f32(float x) {
     return x;

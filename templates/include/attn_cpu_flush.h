@@ -2,10 +2,12 @@
  *
  * A multiplication that meets one takes a hundred times as long on x86: where V or K has many, and
  * where weights of almost 0 come before a row's large ones. Arm's CPUs compute with them at full
- * speed. Include it behind attn_abi.h, where ATTN_INLINE is defined.
+ * speed. Include it behind attn_abi.h.
  */
 #ifndef ATTN_CPU_FLUSH_H
 #define ATTN_CPU_FLUSH_H
+
+#include "attn_cpu_base.h"
 
 #if defined(__x86_64__)
 #include <xmmintrin.h>
