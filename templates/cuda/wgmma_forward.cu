@@ -344,12 +344,10 @@ ATTN_DEVICE void attend(const attn_job &w, state &st, const attn_rows &r, int gr
     attn_barrier_arrive_by_warp(kv_barrier(EMPTY, true, v.stage));
 }
 
-// O goes through shared memory: each warp stages its 16 rows, as many columns as there is room for,
-// and has them stored in the background.
-ATTN_DEVICE void store(const attn_forward_args &a, const attn_job &w, const state &st,
-                       const attn_rows &r, int group, int q) {
-    const int lane = threadIdx.x % 32, slab = 64 * group + threadIdx.x / 32 % 4 * 16;
-    float factor[2];
+// Writes the rows' LSE; gives what their outputs are to be multiplied by.
+ATTN_DEVICE void finish_rows(const attn_forward_args &a, const attn_job &w, const state &st,
+                             const attn_rows &r, float (&factor)[2]) {
+    const int lane = threadIdx.x % 32;
     ATTN_EACH (h, 0, 2) {
         float sum = st.x.sum[h];
         sum += __shfl_xor_sync(0xffffffffu, sum, 1);
@@ -361,6 +359,15 @@ ATTN_DEVICE void store(const attn_forward_args &a, const attn_job &w, const stat
             a.lse[head * a.seq_q + r.row[h]] = sum == 0.0f ? -attn_infinity() : value;
         }
     }
+}
+
+// O goes through shared memory: each warp stages its 16 rows, as many columns as there is room for,
+// and has them stored in the background.
+ATTN_DEVICE void store(const attn_forward_args &a, const attn_job &w, const state &st,
+                       const attn_rows &r, int group, int q) {
+    const int lane = threadIdx.x % 32, slab = 64 * group + threadIdx.x / 32 % 4 * 16;
+    float factor[2];
+    finish_rows(a, w, st, r, factor);
     if constexpr (OVERLAY)
         attn_named_sync(6 + group, 128); // the whole warpgroup has done with its rows of Q
     const attn_u32 o = base() + (OVERLAY ? q * Q_BYTES : O_AT) + slab * 128;
