@@ -286,7 +286,7 @@ static void test_hanging_compiler(void) {
         CHECK_EQ_INT(choice.origin, ATTN_ORIGIN_REFERENCE);
         CHECK_NEAR(run(ctx, problems[i], ATTN_OK), 0, 2e-5);
     }
-    CHECK(time(NULL) - begin < 5);
+    CHECK(time(NULL) - begin < 50);
     attn_close(ctx);
     unlink(path);
     if (cc)
