@@ -302,7 +302,7 @@ static bool others_get(const char *name, bool exclusive, int ms) {
     int status;
     pid_t pid = fork();
     if (pid == 0) {
-        const struct itimerval limit = {.it_value = {ms / 1000, ms % 1000 * 1000}};
+        const struct itimerval limit = {.it_value = {ms / 1000, ms % 1000 * 1000L}};
         attn_lock lock;
         attn_error err = ATTN_ERROR_INIT;
         signal(SIGALRM, SIG_DFL);
