@@ -116,9 +116,7 @@ static void say_without(const tune_run *run) {
     double each_s = ceil(fmax(ENOUGH_S, 2 * run->share_s));
     attn_str rest = ATTN_STR_INIT;
     if (run->unfinished > 0)
-        attn_str_append_f(&rest,
-                          ", %zu for want of time: the same command goes on; --budget %.0fs gives "
-                          "each problem %.0f s",
+        attn_str_append_f(&rest, ", %zu for want of time: --budget %.0fs gives each problem %.0f s",
                           run->unfinished, each_s * (double)run->asked, each_s);
     attn_say("%zu of %zu without a winner%s", run->without, run->asked, attn_str_text(&rest));
     attn_str_free(&rest);
