@@ -193,23 +193,45 @@ static attn_status add_database(struct maker *m, const char *path, attn_db_mode 
     return status;
 }
 
-/* A family in its default configuration. One that does not accept the class, or does not compile,
- * is left out. */
-static attn_status add_family(struct maker *m, const char *family, attn_origin origin,
-                              attn_error *err) {
+/* A default depends on the sizes, and a class is made for all that come: beside the default for
+ * the problem at hand a family has that for the first of these that it admits. */
+static const struct { int32_t batch, seq_q, seq_kv; } typical[] = {{8, 2048, 2048}, {1, 1, 8192}};
+
+/* The family's default for a problem of the class, if it admits that and it compiles. rank: of the
+ * family among the others. */
+static attn_status add_default(struct maker *m, const char *family, const attn_problem *problem,
+                               attn_origin origin, int rank, bool *admitted, attn_error *err) {
     attn_variant variant = {0};
     attn_str toolchain = ATTN_STR_INIT;
-    attn_error problem = ATTN_ERROR_INIT;
-    attn_candidate c = {.exact = origin, .near = origin, .expected_ns = NAN};
-    attn_status status = render(m, family, m->problem, NULL, &variant, &problem);
+    attn_error failure = ATTN_ERROR_INIT;
+    attn_candidate c = {.exact = origin, .near = origin, .penalty = rank, .expected_ns = NAN};
+    attn_candidate_sizes(problem, c.log_size);
+    attn_status status = render(m, family, problem, NULL, &variant, &failure);
+    *admitted = status != ATTN_ERR_NOT_ACCEPTED;
     if (status == ATTN_OK)
-        status = attn_kernel_rendered(m->device, &variant, &c.loaded, &toolchain, &problem);
-    if (status != ATTN_OK && status != ATTN_ERR_NOT_ACCEPTED)
-        m->failure = problem;
+        status = attn_kernel_rendered(m->device, &variant, &c.loaded, &toolchain, &failure);
+    if (status != ATTN_OK && *admitted)
+        m->failure = failure;
     status = status == ATTN_OK ? add(m, family, variant.config, c, err) : ATTN_OK;
     attn_variant_free(&variant);
     attn_str_free(&toolchain);
     return status;
+}
+
+static attn_status add_family(struct maker *m, const char *family, attn_origin origin, int rank,
+                              attn_error *err) {
+    bool admitted;
+    ATTN_TRY(add_default(m, family, m->problem, origin, rank, &admitted, err));
+    for (size_t i = 0; i < sizeof typical / sizeof typical[0]; i++) {
+        attn_problem other = *m->problem;
+        other.batch = typical[i].batch;
+        other.seq_q = typical[i].seq_q;
+        other.seq_kv = typical[i].seq_kv;
+        ATTN_TRY(add_default(m, family, &other, origin, rank, &admitted, err));
+        if (admitted)
+            break;
+    }
+    return ATTN_OK;
 }
 
 /* The next family after (preference, name) = (below, last), the highest preference first. */
@@ -235,8 +257,10 @@ static attn_status next_family(struct maker *m, attn_gen *gen, bool reference, i
 
 /* Was a candidate added to the first `before` that takes every shape? */
 static bool takes_all(const struct maker *m, size_t before) {
-    return m->entry && m->entry->count > before &&
-           m->entry->candidate[before].loaded->launch.limits == 0;
+    for (size_t i = before; m->entry && i < m->entry->count; i++)
+        if (m->entry->candidate[i].loaded->launch.limits == 0)
+            return true;
+    return false;
 }
 
 /* The families of the backend: those that are tuned, or the references. None is compiled that comes
@@ -247,9 +271,11 @@ static attn_status add_families(struct maker *m, bool reference, attn_error *err
     if (m->effort == ATTN_CACHED || attn_context_gen(m->ctx, &gen, &m->failure) != ATTN_OK)
         return ATTN_OK;
     attn_family_info family = {.name = "", .preference = INT32_MAX};
-    while (next_family(m, gen, reference, family.preference, family.name, &family) == ATTN_OK) {
+    for (int rank = 0;
+         next_family(m, gen, reference, family.preference, family.name, &family) == ATTN_OK;
+         rank++) {
         size_t before = m->entry ? m->entry->count : 0;
-        ATTN_TRY(add_family(m, family.name, origin, err));
+        ATTN_TRY(add_family(m, family.name, origin, rank, err));
         if (takes_all(m, before))
             break;
     }

@@ -1,8 +1,9 @@
 /* choose.c: which candidate of a class a problem gets.
  *
  * Steps, best first, are the origins: tuned here exactly, shipped exactly, tuned here near, shipped
- * near, same architecture, default, reference. Within a step fresh rows come before stale ones and
- * near ones before far ones. A candidate whose limits the actual shape breaks is passed over. This
+ * near, same architecture, default, reference. Within a step fresh rows come before stale ones,
+ * families by their preference, and near ones before far ones. A candidate whose limits the actual
+ * shape breaks is passed over. This
  * runs in every attn_run: no call of it allocates, locks or enters the kernel. */
 #include <math.h>
 #include <stdio.h>
@@ -59,10 +60,10 @@ static attn_pick pick(const attn_class *entry, const attn_problem *problem, bool
     attn_candidate_sizes(problem, log_size);
     for (size_t i = 0; i < entry->count; i++) {
         const attn_candidate *c = &entry->candidate[i];
-        bool exact = !is_tuned(c) || same_problem(&c->problem, problem);
+        bool exact = is_tuned(c) && same_problem(&c->problem, problem);
         double d = exact ? 0 : distance_of(c->log_size, log_size);
         attn_origin step = exact ? c->exact : c->near;
-        if (d > DISTANCE_MAX || !is_usable(c, problem, any_strides))
+        if ((is_tuned(c) && d > DISTANCE_MAX) || !is_usable(c, problem, any_strides))
             continue;
         if (best.candidate && (step > best.origin ||
                                (step == best.origin &&
@@ -93,7 +94,7 @@ void attn_choice_fill(const attn_pick *pick, attn_choice *choice) {
     (void)snprintf(filled.family, sizeof filled.family, "%s", c->family);
     (void)snprintf(filled.configuration, sizeof filled.configuration, "%s", c->config);
     filled.origin = pick->origin;
-    filled.distance = pick->distance;
+    filled.distance = is_tuned(c) ? pick->distance : 0;
     memcpy(filled.stale, c->stale, sizeof filled.stale);
     filled.expected_ns = c->expected_ns;
     *choice = filled;

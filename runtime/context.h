@@ -42,8 +42,9 @@ typedef struct attn_candidate {
     attn_origin exact;    /* its origin for the very problem it was tuned on */
     attn_origin near;     /* ... and for others within the distance limit */
     attn_problem problem; /* it was tuned on; unused for defaults and the reference */
-    double log_size[3];   /* log2 of its seq_q, seq_kv, batch x heads_q */
-    double penalty;       /* stale, hot, other thread counts: compared before distance */
+    double log_size[3];   /* log2 of its seq_q, seq_kv, batch x heads_q; of the default's */
+    double penalty;       /* stale, hot, other thread counts; of a default, its family's rank:
+                             compared before distance */
     char *family;
     char *config;
     char stale[128];

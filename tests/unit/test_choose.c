@@ -12,7 +12,7 @@ static attn_problem parse(const char *text) {
 
 /* A class of f32 d64 candidates, described by a table. */
 struct row {
-    const char *name, *problem; /* NULL: a default or the reference */
+    const char *name, *problem; /* NULL: the reference, or a default for any size */
     attn_origin exact, near;
     double penalty;
     int64_t max_seq_kv; /* 0: no limit */
@@ -144,6 +144,30 @@ static void test_lean(void) {
     CHECK(!pick.candidate && !pick.serves);
 }
 
+/* The default of the preferred family that takes the shape, for the sizes nearest to it. */
+static void test_defaults(void) {
+    static const struct row rows[] = {
+        {"first-short", "fwd:f32:b1:h1:s16:d64", DEFAULT, 0, 64, false},
+        {"second-short", "fwd:f32:b1:h1:s16:d64", DEFAULT, 1, 0, false},
+        {"second-long", "fwd:f32:b8:h1:s2048:d64", DEFAULT, 1, 0, false},
+        {"third", "fwd:f32:b1:h8:s1024:d64", DEFAULT, 2, 0, false},
+        {0}};
+    static const struct {
+        const char *problem, *want;
+    } cases[] = {{"fwd:f32:b1:h1:s16:d64", "first-short"},
+                 {"fwd:f32:b64:h8:s64:d64", "first-short"},
+                 {"fwd:f32:b1:h1:s65:d64", "second-short"},
+                 {"fwd:f32:b1:h8:s1024:d64", "second-long"},
+                 {"fwd:f32:b1:h8:s100000:d64", "second-long"}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        attn_origin origin;
+        CHECK_CASE("%s", cases[i].problem);
+        CHECK_STR(choose(rows, cases[i].problem, &origin), cases[i].want);
+        CHECK_EQ_INT(origin, ATTN_ORIGIN_DEFAULT);
+    }
+    check_case[0] = '\0';
+}
+
 static void test_table(void) {
     attn_problem a = parse("fwd:f32:b1:h4:s1024:d64:causal");
     attn_problem b = parse("fwd:f32:b9:h2:s77:d64:causal:bshd"); /* run-time fields differ */
@@ -167,6 +191,7 @@ static void test_table(void) {
 int main(void) {
     test_steps();
     test_penalties();
+    test_defaults();
     test_lean();
     test_table();
     return check_done();

@@ -195,6 +195,26 @@ static void test_cached(void) {
     attn_close(ctx);
 }
 
+/* What the default is for a long problem does not depend on a short one that came before. */
+static void test_first_shape(void) {
+    attn_options options = ATTN_OPTIONS_INIT;
+    attn_problem p = parse("fwd:f32:b1:h1:s16:d64"), q = parse("fwd:f32:b1:h8:s1024:d64");
+    attn_choice choice[2] = {ATTN_CHOICE_INIT, ATTN_CHOICE_INIT}, ignored = ATTN_CHOICE_INIT;
+    options.threads = 1;
+    for (int n = 0; n < 2; n++) {
+        attn_context *ctx = NULL;
+        CHECK_OK(attn_open(&options, &ctx), attn_last_error(NULL));
+        CHECK_OK(attn_choice_get(ctx, n ? &q : &p, ATTN_DEVICE_CPU, &ignored),
+                 attn_last_error(ctx));
+        CHECK_OK(attn_choice_get(ctx, &q, ATTN_DEVICE_CPU, &choice[n]), attn_last_error(ctx));
+        attn_close(ctx);
+    }
+    CHECK_EQ_INT(choice[0].origin, ATTN_ORIGIN_DEFAULT);
+    CHECK_EQ_INT((int)choice[0].distance, 0);
+    CHECK_STR(choice[0].family, "cpu/simd_forward");
+    CHECK_STR(choice[0].configuration, choice[1].configuration);
+}
+
 static void test_plan(attn_context *ctx) {
     attn_problem p = parse("fwd:f32:b1:h2:s64:d64:causal:lse");
     attn_plan *plan;
@@ -363,6 +383,7 @@ int main(void) {
     attn_close(ctx);
     test_options();
     test_cached();
+    test_first_shape();
     test_no_tool();
     test_measure_pinned();
     test_hanging_compiler();

@@ -187,9 +187,10 @@ typedef struct attn_device {
 #endif
 
 /* How hard planning may work. CACHED: only what the databases hold. ESTIMATE: also a near winner
- * or a family's default, rendered and compiled once: on CUDA in this process, on the CPU by the
- * machine's C compiler, which is stopped should it take over a minute, and then not asked again by
- * the context: the classes to come do with what is stored, or the reference. MEASURE (plans only):
+ * or a family's defaults, for the problem that a class begins with and for typical sizes, rendered
+ * and compiled once: on CUDA in this process, on the CPU by the machine's C compiler, which is
+ * stopped should it take over a minute, and then not asked again by the context: the classes to
+ * come do with what is stored, or the reference. MEASURE (plans only):
  * starts the installed `attntune tune` within a budget, waits, and reads its result. */
 typedef enum attn_effort { ATTN_CACHED, ATTN_ESTIMATE, ATTN_MEASURE } attn_effort;
 
