@@ -254,7 +254,7 @@ attn_status attn_problem_parse(const char *text, attn_problem *problem, char *er
         return fault(&r, "the %s is NULL", text ? "problem" : "text of the problem");
     if (strncmp(text, "fwd", 3) != 0 || (text[3] != ':' && text[3] != '\0'))
         return fault(&r,
-                     "'%.40s' is not a problem; it begins with the operation, as in "
+                     "'%.40s' is not a problem; it begins with the operation, fwd, as in "
                      "fwd:f32:b1:h8:s1024:d64:causal",
                      text);
     const char *at = text + 3;

@@ -38,7 +38,8 @@ static attn_status not_found(const char *what, const char *library, const char *
                              attn_error *err) {
     return attn_fail(err, ATTN_ERR_NO_TOOL,
                      "%s was not found: install the CUDA toolkit, or `pip3 install --target DIR "
-                     "%s` and set LD_LIBRARY_PATH to the folder in it that has %s "
+                     "%s` (pip3 is in Debian's python3-pip) and set LD_LIBRARY_PATH to the folder "
+                     "in it that has %s "
                      "(DIR/nvidia/cu13/lib)",
                      what, package, library);
 }

@@ -40,8 +40,8 @@ static void test_faults(void) {
     static const struct {
         const char *text, *says;
     } cases[] = {
-        {"", "begins with the operation"},
-        {"bwd:f32:b1:h1:s1:d1", "begins with the operation"},
+        {"", "begins with the operation, fwd,"},
+        {"bwd:f32:b1:h1:s1:d1", "begins with the operation, fwd,"},
         {"fwd", "lacks a dtype"},
         {"fwd:f32", "lacks the batch"},
         {"fwd:f32:b1:h4:s16", "lacks the head dimension"},
