@@ -12,7 +12,7 @@ static const attn_column columns[] = {
     {"problem", ATTN_TEXT},
     {"ms", ATTN_NUMBER},
     {"gflops", ATTN_NUMBER},
-    {"peak_percent", ATTN_NUMBER},  /* of the measured peak of fused multiply-adds */
+    {"peak_percent", ATTN_NUMBER},  /* of this run's peak of fused multiply-adds; not if resumed */
     {"times_default", ATTN_NUMBER}, /* the default's time over the winner's */
     {"tried", ATTN_NUMBER},
     {"candidates", ATTN_NUMBER},
@@ -57,7 +57,7 @@ static void add_row(tune_run *run, const attn_tune_options *options, const attn_
     add_place(run, options, s->problem);
     attn_report_number(report, s->family ? s->ns * 1e-6 : NAN);
     attn_report_number(report, gflops);
-    attn_report_number(report, 100 * gflops / result->peak[s->device]);
+    attn_report_number(report, s->resumed ? NAN : 100 * gflops / result->peak[s->device]);
     attn_report_number(report, s->family ? s->default_ns / s->ns : NAN);
     attn_report_number(report, (double)s->tried);
     attn_report_number(report, (double)s->candidates);
