@@ -61,7 +61,7 @@ struct keys {
     const float *k, *v;
     int64_t k_stride, v_stride;
     int32_t first, count;
-    int32_t fetch; /* V is to be fetched: no group of the task has come by these keys yet */
+    int32_t fetch; /* V is to be fetched: the first of the task's groups is at this block */
 };
 
 struct scratch {                     /* of a worker */
