@@ -100,14 +100,16 @@ static int add_result(void *user, const attn_tune_options *options,
     run->without += options->problem_count;
     run->unfinished += count_unfinished(options, result);
     run->share_s = result->share_s;
-    for (size_t i = 0; i < result->count; i++) {
-        add_row(run, options, result, &result->summary[i]);
-        run->without -= result->summary[i].family != NULL;
+    for (size_t i = 0; i < options->problem_count; i++) {
+        const attn_tune_summary *s = i < result->count ? &result->summary[i] : NULL;
+        if (s && !s->missed)
+            add_row(run, options, result, s);
+        else
+            add_missed(run, options, i,
+                       result->signal ? "the run was interrupted before it"
+                                      : "the run ended before it");
+        run->without -= s && s->family;
     }
-    for (size_t i = result->count; i < options->problem_count; i++)
-        add_missed(run, options, i,
-                   result->signal ? "the run was interrupted before it"
-                                  : "the run ended before it");
     return run->without > before && !options->dry_run ? ATTN_EXIT_FOUND : ATTN_EXIT_OK;
 }
 

@@ -42,11 +42,17 @@ static bool was_lost(const attn_job *job, const attn_candidate *c) {
     return false;
 }
 
+/* A session died over it, and it may kill this one, too. Not so a default: without it no decision
+ * is whole. */
+static bool comes_late(const attn_job *job, const attn_candidate *c) {
+    return c->point != attn_job_default(job, c->point) && was_lost(job, c);
+}
+
 /* Asks the database for the trial: it is ours, done, or put off. */
 static attn_status claim(attn_job *job, attn_candidate *c, bool was_late, attn_error *err) {
     attn_claim claim = ATTN_CLAIM_MINE;
     attn_db *db = job->options->verify_only ? NULL : job->options->db;
-    if (!was_late && was_lost(job, c)) {
+    if (!was_late && comes_late(job, c)) {
         ATTN_TRY(attn_points_add(&job->late, c->point, err));
         return attn_candidate_drop(job, c, err);
     }

@@ -7,10 +7,10 @@
 
 static const double ENOUGH = 0.999; /* of a share: budgets that are the same but for rounding */
 
-static bool is_ours(const attn_job *job, const attn_db_row *row) {
-    const attn_device_info *device = &job->lane->device;
+static bool is_ours(const attn_lane *lane, const attn_db_row *row) {
+    const attn_device_info *device = &lane->device;
     return row->threads == (int32_t)attn_device_prop(device, "threads") &&
-           row->mode == job->options->mode && strcmp(row->environment, device->environment) == 0;
+           row->mode == lane->options->mode && strcmp(row->environment, device->environment) == 0;
 }
 
 static bool source_is_current(const attn_job *job, const attn_db_row *row) {
@@ -21,11 +21,11 @@ static bool source_is_current(const attn_job *job, const attn_db_row *row) {
 }
 
 /* Its compiler and its environment are those of now. */
-static bool is_of_now(const attn_job *job, const attn_db_row *row) {
-    const attn_backend *backend = job->lane->backend;
+static bool is_of_now(const attn_lane *lane, const attn_db_row *row) {
+    const attn_backend *backend = lane->backend;
     attn_error ignored = ATTN_ERROR_INIT;
     attn_str identity = ATTN_STR_INIT;
-    bool now = is_ours(job, row) && row->abi == ATTN_ABI_VERSION &&
+    bool now = is_ours(lane, row) && row->abi == ATTN_ABI_VERSION &&
                backend->toolchain(row->variant.language, row->variant.options, &identity,
                                   &ignored) == ATTN_OK &&
                strcmp(attn_str_text(&identity), row->toolchain) == 0;
@@ -33,15 +33,37 @@ static bool is_of_now(const attn_job *job, const attn_db_row *row) {
     return now;
 }
 
-/* A winner of another family than the only one that this run is about, whose files are here as they
- * were. */
-static bool is_rival(const attn_job *job, const attn_db_row *row) {
-    const attn_tune_options *o = job->options;
+/* The files of its family are here as they were. */
+static bool has_files(const attn_lane *lane, const attn_db_row *row) {
     attn_error ignored = ATTN_ERROR_INIT;
     attn_hash source;
-    return o->family && strcmp(o->family, row->variant.family) != 0 &&
-           attn_gen_source_hash(o->gen, row->variant.family, &source, &ignored) == ATTN_OK &&
+    return attn_gen_source_hash(lane->options->gen, row->variant.family, &source, &ignored) ==
+               ATTN_OK &&
            attn_hash_equal(source, row->source_hash);
+}
+
+/* Is it of another family than the only one that this run is about? */
+static bool is_aside(const attn_lane *lane, const attn_db_row *row) {
+    const char *only = lane->options->family;
+    return only && strcmp(only, row->variant.family) != 0;
+}
+
+attn_status attn_lane_has_winner(const attn_lane *lane, const attn_problem *problem, bool *has,
+                                 attn_error *err) {
+    const attn_tune_options *o = lane->options;
+    const attn_db_filter filter = {.problem = problem, .device = &lane->device, .winners = true};
+    attn_db_rows rows = {0};
+    *has = false;
+    if (!o->db || o->verify_only || o->dry_run)
+        return ATTN_OK;
+    ATTN_TRY(attn_db_find(o->db, &filter, &rows, err));
+    for (size_t i = 0; i < rows.count && !*has; i++) {
+        const attn_db_row *row = &rows.row[i];
+        *has =
+            row->rank == 1 && !is_aside(lane, row) && has_files(lane, row) && is_of_now(lane, row);
+    }
+    attn_db_rows_free(&rows);
+    return ATTN_OK;
 }
 
 /* Can a point be made a variant of? */
@@ -133,11 +155,11 @@ static attn_status remember_tried(attn_job *job, const attn_db_rows *rows, attn_
     for (size_t n = 0; n < 2 * rows->count; n++) {
         const attn_db_row *row = &rows->row[n % rows->count];
         bool lost = row->result.outcome == ATTN_OUTCOME_LOST;
-        if (lost != (n >= rows->count) || !is_ours(job, row) || !source_is_current(job, row) ||
-            is_unbegun(row))
+        if (lost != (n >= rows->count) || !is_ours(job->lane, row) ||
+            !source_is_current(job, row) || is_unbegun(row))
             continue;
         size_t point = attn_job_point(job, row);
-        if (point != ATTN_SEARCH_END && is_of_now(job, row))
+        if (point != ATTN_SEARCH_END && is_of_now(job->lane, row))
             remember_outcome(job, point, row->result.outcome);
     }
     return ATTN_OK;
@@ -195,8 +217,9 @@ static attn_status remember_stored(attn_job *job, const attn_db_rows *rows, attn
     attn_status status = ATTN_OK;
     for (size_t i = 0; status == ATTN_OK && i < rows->count && !job->stored.family; i++) {
         const attn_db_row *row = &rows->row[i];
-        if (row->rank == 1 && is_of_now(job, row) &&
-            (source_is_current(job, row) || is_rival(job, row)))
+        if (row->rank == 1 && is_of_now(job->lane, row) &&
+            (source_is_current(job, row) ||
+             (is_aside(job->lane, row) && has_files(job->lane, row))))
             status = remember_winner(job, row, err);
     }
     return status;

@@ -119,26 +119,54 @@ static attn_status run_problem(struct run *run, attn_lane *lane, attn_tune_summa
     return status;
 }
 
+/* Which problems have a winner, of this run or of an earlier one? NULL: no memory, or the database
+ * has failed, as err says. To be freed. */
+static bool *find_won(const attn_lane *lane, const attn_tune_summary *summary, attn_error *err) {
+    const attn_tune_options *o = lane->options;
+    bool *won = calloc(o->problem_count + 1, sizeof *won);
+    attn_status status = ATTN_OK;
+    if (!won) {
+        (void)attn_fail_nomem(err);
+        return NULL;
+    }
+    for (size_t i = 0; status == ATTN_OK && i < o->problem_count; i++) {
+        won[i] = summary[i].family;
+        if (is_open(&summary[i]) && !won[i])
+            status = attn_lane_has_winner(lane, &o->problems[i], &won[i], err);
+    }
+    if (status == ATTN_OK)
+        return won;
+    free(won);
+    return NULL;
+}
+
 /* What is left of the budget is dealt evenly, each time anew, among the problems that are open:
- * once around. What earlier runs have spent on those that are done is not dealt in the first round,
- * or the same command would give the others more and more; who still has no winner after that gets
- * of all that there is. `summary` is the device's first. */
+ * once around, those without a winner first, so that each run has some for more of them. What
+ * earlier runs have spent on those that are done is not dealt in the first round, or the same
+ * command would give the others more and more; who still has no winner after that gets of all that
+ * there is. `summary` is the device's first. */
 static attn_status run_round(struct run *run, attn_lane *lane, attn_tune_summary *summary,
                              bool first, attn_error *err) {
     attn_tune_result *result = run->result;
     attn_status status = ATTN_OK;
     size_t problems = run->options.problem_count, open = count_open(summary, problems);
-    for (size_t i = 0; status == ATTN_OK && i < problems && !result->signal && !is_over(run); i++) {
+    bool *won = find_won(lane, summary, err);
+    if (!won)
+        return err->status;
+    for (size_t n = 0; status == ATTN_OK && n < 2 * problems && !result->signal && !is_over(run);
+         n++) {
+        attn_tune_summary *s = &summary[n % problems];
         int64_t now = attn_now_ns(), end_ns = run->end_ns;
-        if (!is_open(&summary[i]))
+        if (won[n % problems] != (n >= problems) || !is_open(s))
             continue;
         if (end_ns != INT64_MAX && first)
             end_ns = end_ns > now + run->spent_ns ? end_ns - run->spent_ns : now;
         const attn_job_time time = deal(run, end_ns, open--);
-        if (&summary[i] == result->summary + result->count)
-            result->count++;
-        status = run_problem(run, lane, &summary[i], &time, err);
+        if (s >= result->summary + result->count)
+            result->count = (size_t)(s - result->summary) + 1;
+        status = run_problem(run, lane, s, &time, err);
     }
+    free(won);
     return status;
 }
 
@@ -169,7 +197,8 @@ static attn_status run_device(struct run *run, size_t device, attn_error *err) {
     }
     attn_tune_summary *summary = run->result->summary + run->result->count;
     for (size_t i = 0; i < o->problem_count; i++)
-        summary[i] = (attn_tune_summary){.device = device, .problem = i, .cut = true};
+        summary[i] =
+            (attn_tune_summary){.device = device, .problem = i, .cut = true, .missed = true};
     if (status == ATTN_OK)
         status = run_round(run, &lane, summary, true, err);
     while (status == ATTN_OK && is_worth_more(run, summary))

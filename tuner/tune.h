@@ -126,6 +126,7 @@ typedef struct attn_tune_summary {
     double seconds;
     double first_s; /* of these, until the first variant was measured; NaN: none was */
     bool cut;       /* its share of the budget was over */
+    bool missed;    /* the run came to later ones, but not to it: nothing else is known */
 } attn_tune_summary;
 
 typedef struct attn_tune_result {
@@ -146,8 +147,9 @@ typedef struct attn_tune_result {
  * whose search was complete, or that had a share of this size before (in runs of all families), and
  * whose winner is fresh (same sources, toolchain, environment, threads, mode) is only reported,
  * unless `again` or `fresh`. Such a problem's share of the budget is not spent; the rest is dealt
- * evenly, each time anew, among the problems that are still to be searched. Where shares are too
- * short to measure anything, the first problems have the time of the last. */
+ * evenly, each time anew, among the problems that are still to be searched, those without a winner
+ * first. Where shares are too short to measure anything, the first problems have the time of the
+ * last. */
 attn_status attn_tune_run(const attn_tune_options *options, attn_tune_result *result,
                           attn_error *err);
 void attn_tune_result_free(attn_tune_result *result);
