@@ -2,6 +2,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "judge_kernel.h"
 #include "server.h"
@@ -76,14 +77,21 @@ static attn_status need_device(const attn_server *server, attn_error *err) {
     return server->device ? ATTN_OK : attn_fail(err, ATTN_ERR_INTERNAL, "no device is open");
 }
 
+/* Another virtual machine may have a core for longer than one measurement takes: the best of some,
+ * with pauses between them. */
 attn_status attn_serve_peak(attn_server *server, attn_fields *fields, attn_str *reply,
                             attn_error *err) {
+    enum { TIMES = 6 };
+    static const struct timespec pause = {.tv_nsec = 15000000};
     int32_t threads = (int32_t)attn_get_u32(fields);
     double peak = NAN;
     ATTN_TRY(need_device(server, err));
     if (server->backend->peak) {
         ATTN_TRY(attn_server_lock_device(server, err));
-        peak = server->backend->peak(server->device, threads);
+        for (int i = 0; i < TIMES; i++) {
+            peak = fmax(peak, server->backend->peak(server->device, threads));
+            (void)nanosleep(&pause, NULL);
+        }
     }
     attn_put_f64(reply, peak);
     return ATTN_OK;
