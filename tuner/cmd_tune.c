@@ -38,7 +38,8 @@ typedef struct tune_run {
     attn_report report;
     size_t asked, without; /* problems, and those without a winner ... */
     size_t unfinished;     /* ... whose time was over */
-    double share_s;        /* that each of them had */
+    double share_s;        /* that each of them had, */
+    double longest_s;      /* and what one of them took without a variant being measured */
 } tune_run;
 
 static void add_place(tune_run *run, const attn_tune_options *options, size_t problem) {
@@ -82,11 +83,16 @@ static void add_missed(tune_run *run, const attn_tune_options *options, size_t p
 }
 
 /* Those that the run did not come to are short of time if the one before them was. */
-static size_t count_unfinished(const attn_tune_options *options, const attn_tune_result *result) {
+static size_t count_unfinished(const attn_tune_options *options, const attn_tune_result *result,
+                               double *longest_s) {
     const attn_tune_summary *s = result->summary;
     size_t missed = options->problem_count - result->count, unfinished = 0;
-    for (size_t i = 0; i < result->count; i++)
-        unfinished += s[i].cut && !s[i].family && !s[i].complete;
+    for (size_t i = 0; i < result->count; i++) {
+        bool short_of_time = s[i].cut && !s[i].family && !s[i].complete;
+        unfinished += short_of_time;
+        if (short_of_time && s[i].tried == 0)
+            *longest_s = fmax(*longest_s, s[i].seconds);
+    }
     if (result->signal)
         return 0;
     return unfinished + (result->count > 0 && s[result->count - 1].cut ? missed : 0);
@@ -98,7 +104,7 @@ static int add_result(void *user, const attn_tune_options *options,
     size_t before = run->without;
     run->asked += options->problem_count;
     run->without += options->problem_count;
-    run->unfinished += count_unfinished(options, result);
+    run->unfinished += count_unfinished(options, result, &run->longest_s);
     run->share_s = result->share_s;
     for (size_t i = 0; i < options->problem_count; i++) {
         const attn_tune_summary *s = i < result->count ? &result->summary[i] : NULL;
@@ -115,7 +121,7 @@ static int add_result(void *user, const attn_tune_options *options,
 
 static void say_without(const tune_run *run) {
     static const double ENOUGH_S = 6; /* as with --quick */
-    double each_s = ceil(fmax(ENOUGH_S, 2 * run->share_s));
+    double each_s = ceil(fmax(ENOUGH_S, 2 * fmax(run->share_s, run->longest_s)));
     attn_str rest = ATTN_STR_INIT;
     if (run->unfinished > 0)
         attn_str_append_f(&rest, ", %zu for want of time: --budget %.0fs gives each problem %.0f s",

@@ -93,9 +93,11 @@ static void look_who_waits(attn_job *job) {
         lane->waits_since_ns = 0;
     else if (lane->waits_since_ns == 0)
         lane->waits_since_ns = now;
-    else if (now - lane->waits_since_ns > 2 * SECOND && !lane->held_up) {
-        lane->held_up = true;
-        attn_job_note(job, ATTN_WAITING_LINE);
+    else if (now - lane->waits_since_ns > 2 * SECOND) {
+        job->held_up = true;
+        if (!lane->noted)
+            attn_job_note(job, ATTN_WAITING_LINE);
+        lane->noted = true;
     }
 }
 
@@ -212,7 +214,7 @@ static attn_status explain(attn_job *job, attn_error *err) {
         attn_str_append(&text, "the budget ended before a winner was chosen");
     else if (s->tried == 0 && job->refused[0] && job->exhausted)
         attn_str_append(&text, job->refused);
-    else if (s->tried == 0 && job->lane->held_up)
+    else if (s->tried == 0 && (job->held_up || job->lane->held_up))
         attn_str_append(&text, "the budget ended while another tuner held the timing lock");
     else if (s->tried == 0)
         attn_str_append(&text, "the budget ended before any variant was measured");

@@ -27,7 +27,8 @@ typedef struct attn_lane {
     bool ready;             /* ... and the present problem */
     char said[400];         /* the last note on what is not compared, so that it is made once */
     int64_t waits_since_ns; /* for another tuner that holds the timing lock; 0: it does not */
-    bool held_up;           /* it has waited long, of which a note was made */
+    bool noted;             /* a note was made that it waits for long */
+    bool held_up;           /* before its first problem, to the end of the budget */
 } attn_lane;
 
 typedef struct attn_family {
@@ -124,6 +125,7 @@ typedef struct attn_job {
     double best_ns; /* NaN: none yet */
     bool exhausted; /* every point was taken */
     bool cut;       /* some that were asked for were dropped instead, for want of time */
+    bool held_up;   /* it has waited long for another tuner that holds the timing lock */
 
     attn_candidate *asked[ATTN_FINALISTS + ATTN_SEARCH_FAMILIES];
     size_t asked_count; /* whom the worker's present request is about; 0: nobody */

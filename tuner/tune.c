@@ -11,8 +11,8 @@
 #include "stop.h"
 
 static const int64_t LEFT_OVER_NS = 2000000000; /* less than that is not worth beginning with */
-static const double LEAST_S = 0.5;  /* a part of the budget: in less, nothing can be begun */
-static const double UNKNOWN_S = 10; /* that is bet on a first winner */
+static const double LEAST_S = 0.5; /* a part of the budget: in less, nothing can be begun */
+static const double BET_S = 10;    /* on a first winner; twice what was lost, when it was */
 static const double SECONDS = 20, SECONDS_QUICK = 6; /* a problem, if no budget is given */
 
 static int32_t usable_cpus(void) {
@@ -30,13 +30,14 @@ struct run {
     int64_t end_ns;   /* of the device being run; INT64_MAX: no limit */
     int64_t spent_ns; /* the shares that problems of it which are done have had in earlier runs */
     double first_s;   /* the longest that one of it took to its first variant; NaN: none had one */
+    double bet_s;     /* what one may take while that is not known */
 };
 
 /*-*** One device ************************************************/
 
 static void note_waiting(void *user, const char *line) {
     attn_lane *lane = user;
-    lane->held_up = true;
+    lane->noted = true;
     if (lane->options->events.note)
         lane->options->events.note(lane->options->events.user, line);
 }
@@ -96,7 +97,7 @@ static attn_job_time deal(const struct run *run, int64_t end_ns, size_t open) {
         return (attn_job_time){INT64_MAX, INT64_MAX, run->share_s};
     double left_s = fmax(0, (double)(end_ns - now) * 1e-9);
     double part_s = fmin(left_s, fmax(LEAST_S, left_s / (double)open));
-    double patient_s = run->first_s > 0 ? 2 * run->first_s : UNKNOWN_S;
+    double patient_s = run->first_s > 0 ? 2 * run->first_s : run->bet_s;
     return (attn_job_time){now + (int64_t)(part_s * 1e9),
                            now + (int64_t)(fmax(part_s, fmin(left_s, patient_s)) * 1e9),
                            run->share_s};
@@ -114,6 +115,8 @@ static attn_status run_problem(struct run *run, attn_lane *lane, attn_tune_summa
         attn_job_run(lane, at.problem, &at, time, summary, &run->result->signal, err);
     summary->cut = attn_now_ns() >= time->end_ns;
     run->first_s = fmax(run->first_s, summary->first_s); /* of which a NaN is no part */
+    if (summary->cut && isnan(run->first_s))
+        run->bet_s = fmax(run->bet_s, 2 * summary->seconds);
     if (summary->resumed && run->end_ns != INT64_MAX)
         run->spent_ns += (int64_t)(fmax(0, run->share_s - summary->seconds) * 1e9);
     return status;
@@ -194,6 +197,7 @@ static attn_status run_device(struct run *run, size_t device, attn_error *err) {
         int64_t end_ns = run->end_ns == INT64_MAX ? 0 : run->end_ns;
         lane.worker.patience = (attn_patience){end_ns, note_waiting, &lane};
         run->result->peak[device] = measure_peak(&lane, &ignored);
+        lane.held_up = lane.noted && isnan(run->result->peak[device]);
     }
     attn_tune_summary *summary = run->result->summary + run->result->count;
     for (size_t i = 0; i < o->problem_count; i++)
@@ -242,6 +246,7 @@ static attn_status run_all(struct run *run, attn_error *err) {
         int64_t part_ns = (int64_t)(o->budget_s / (double)o->device_count * 1e9);
         run->spent_ns = 0;
         run->first_s = NAN;
+        run->bet_s = BET_S;
         if (last_ns != INT64_MAX)
             run->end_ns = attn_now_ns() + part_ns < last_ns ? attn_now_ns() + part_ns : last_ns;
         status = run_device(run, i, err);
