@@ -11,6 +11,7 @@
 enum {
     ATTN_DB_APPLICATION = 0x41545455, /* "ATTU" */
     ATTN_DB_BUSY_MS = 30000,          /* how long a lock of another process is waited for */
+    ATTN_DB_ENDING_MS = 500,          /* and all locks together once a signal wants us to end */
     ATTN_DB_TOP = 20                  /* binaries kept for a problem and device */
 };
 #define ATTN_DB_BINARY_BYTES ((int64_t)512 << 20) /* and in all */
@@ -22,7 +23,8 @@ struct attn_db {
     bool immutable;   /* was opened as a file that nobody writes */
     int code;         /* SQLite's, of the last failure */
     int64_t session;  /* row of this process; 0 before attn_db_session_begin */
-    int64_t slept_ms; /* waiting for the present lock */
+    int64_t slept_ms;  /* waiting for the present lock */
+    int64_t ending_ms; /* waiting for any, since a signal came */
 };
 
 /*-*** db_sql.c **************************************************/
@@ -72,6 +74,9 @@ attn_status attn_db_fail(attn_db *db, int code, attn_error *err);
 int64_t attn_db_now(void); /* Unix seconds */
 
 /*-*** db_open.c *************************************************/
+
+/* A signal has come, and no lock is waited for any more. */
+bool attn_db_is_ending(const attn_db *db);
 
 /* "file:PATH?QUERY"; allocated, NULL if out of memory. */
 char *attn_db_uri(const char *path, const char *query);

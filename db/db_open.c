@@ -6,8 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
+
+#include "core/interrupt.h"
 
 char *attn_db_uri(const char *path, const char *query) {
     attn_str uri = ATTN_STR_INIT;
@@ -21,6 +22,17 @@ char *attn_db_uri(const char *path, const char *query) {
     return attn_str_take(&uri);
 }
 
+/* Has a signal come, and have locks been waited for since as long as the end may take? What others
+ * hold for a moment is still waited for, so that what is known can be saved. */
+bool attn_db_is_ending(const attn_db *db) {
+    return db->ending_ms >= ATTN_DB_ENDING_MS && attn_interrupt_pending();
+}
+
+static void sleep_for(attn_db *db, int ms) {
+    db->ending_ms += attn_interrupt_pending() ? ms : 0;
+    sqlite3_sleep(ms);
+}
+
 /* Looks after a lock of another process in short, random times however long it has been held:
  * SQLite's own grow to 100 ms, with which one of many that write all the time may never get it. */
 static int wait_for_lock(void *user, int before) {
@@ -29,11 +41,11 @@ static int wait_for_lock(void *user, int before) {
     sqlite3_randomness(sizeof random, &random);
     if (before == 0)
         db->slept_ms = 0;
-    else if (db->slept_ms >= ATTN_DB_BUSY_MS)
+    if (db->slept_ms >= ATTN_DB_BUSY_MS || attn_db_is_ending(db))
         return 0;
     int ms = 1 + random % 15;
     db->slept_ms += ms;
-    sqlite3_sleep(ms);
+    sleep_for(db, ms);
     return 1;
 }
 
@@ -123,14 +135,14 @@ static attn_status settle(attn_db *db, attn_error *err) {
  * a WAL file is leaving it: so the whole opening is tried again. */
 static attn_status patiently(attn_status (*step)(attn_db *, attn_error *), attn_db *db,
                              attn_error *err) {
-    const struct timespec pause = {0, 5000000};
     int64_t deadline = attn_db_now() + ATTN_DB_BUSY_MS / 1000;
     for (;;) {
         db->code = SQLITE_OK;
         attn_status status = step(db, err);
-        if (status == ATTN_OK || (db->code & 0xff) != SQLITE_BUSY || attn_db_now() >= deadline)
+        if (status == ATTN_OK || (db->code & 0xff) != SQLITE_BUSY || attn_db_now() >= deadline ||
+            attn_db_is_ending(db))
             return status;
-        nanosleep(&pause, NULL);
+        sleep_for(db, 5);
     }
 }
 

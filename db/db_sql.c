@@ -73,6 +73,9 @@ attn_status attn_db_fail(attn_db *db, int code, attn_error *err) {
     if (code == SQLITE_NOTADB && begins_as_ours(db))
         code = SQLITE_CORRUPT;
     const fault *f = find_fault(code);
+    if ((code & 0xff) == SQLITE_BUSY && attn_db_is_ending(db))
+        return attn_fail(err, ATTN_ERR_TIMEOUT,
+                         "database %s: interrupted while another process had it locked", db->path);
     if (!f)
         return attn_fail(err, ATTN_ERR_DB, "database %s: %s", db->path, sqlite3_errmsg(db->sql));
     int number = db->sql ? sqlite3_system_errno(db->sql) : 0;

@@ -16,7 +16,8 @@ static int probe(attn_cli *cli) {
     attn_error err = ATTN_ERROR_INIT;
     if (cli->probed.device || cli->probed.missing)
         return ATTN_EXIT_OK;
-    return attn_failure(attn_probe(cli->args.threads, &cli->probed, &err), &err);
+    attn_status status = attn_probe(cli->args.threads, cli->stop_fd, &cli->probed, &err);
+    return attn_failure(status, &err);
 }
 
 /* A backend opens its device with as many threads as may be used, and no more. */

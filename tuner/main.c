@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "cmd.h"
+#include "stop.h"
 #include "tune.h"
 
 #define COMMON "path format help"
@@ -195,6 +196,9 @@ int main(int argc, char **argv) {
     attn_cli cli = {.command = attn_str_text(&command), .stop_fd = -1};
     int code = dispatch(argc, argv, &cli);
     code = write_out(&cli.out, code);
+    int signal_come = attn_stop_signal(cli.stop_fd); /* wherever it was waited for something */
+    if (signal_come)
+        code = ATTN_EXIT_SIGNAL + signal_come;
     attn_cli_close(&cli);
     attn_str_free(&command);
     return code;

@@ -27,8 +27,8 @@ static attn_status add_devices(attn_fields *fields, attn_probed *probed, attn_st
 }
 
 /* One worker for each backend, so that a driver that crashes takes no other along. */
-static attn_status probe_backend(const attn_backend *backend, int32_t threads, attn_probed *probed,
-                                 attn_str *missing, attn_error *err) {
+static attn_status probe_backend(const attn_backend *backend, int32_t threads, int stop_fd,
+                                 attn_probed *probed, attn_str *missing, attn_error *err) {
     attn_worker worker = ATTN_WORKER_INIT;
     attn_str body = ATTN_STR_INIT;
     attn_fields fields;
@@ -36,7 +36,8 @@ static attn_status probe_backend(const attn_backend *backend, int32_t threads, a
     attn_put_text(&body, backend->name);
     attn_put_u32(&body, (uint32_t)threads);
     attn_worker_limits(&worker, 0, PROBE_S, 0);
-    attn_status status = attn_worker_ask(&worker, ATTN_MSG_PROBE, &body, -1, &fields, &loss, err);
+    attn_status status =
+        attn_worker_ask(&worker, ATTN_MSG_PROBE, &body, stop_fd, &fields, &loss, err);
     if (status == ATTN_OK)
         status = add_devices(&fields, probed, missing, err);
     else if (status == ATTN_ERR_DEVICE)
@@ -47,12 +48,12 @@ static attn_status probe_backend(const attn_backend *backend, int32_t threads, a
     return status == ATTN_ERR_DEVICE ? ATTN_OK : status;
 }
 
-attn_status attn_probe(int32_t threads, attn_probed *probed, attn_error *err) {
+attn_status attn_probe(int32_t threads, int stop_fd, attn_probed *probed, attn_error *err) {
     attn_str missing = ATTN_STR_INIT;
     attn_status status = ATTN_OK;
     *probed = (attn_probed){0};
     for (size_t i = 0; status == ATTN_OK && attn_backends[i]; i++)
-        status = probe_backend(attn_backends[i], threads, probed, &missing, err);
+        status = probe_backend(attn_backends[i], threads, stop_fd, probed, &missing, err);
     attn_str_append(&missing, "");
     probed->missing = attn_str_take(&missing);
     if (status == ATTN_OK && !probed->missing)

@@ -6,6 +6,8 @@
 #include <string.h>
 #include <sys/signalfd.h>
 
+#include "core/interrupt.h"
+
 static void ending_signals(sigset_t *set) {
     sigemptyset(set);
     sigaddset(set, SIGINT);
@@ -24,10 +26,5 @@ attn_status attn_stop_open(int *fd, attn_error *err) {
 }
 
 int attn_stop_signal(int fd) {
-    sigset_t pending;
-    if (fd < 0 || sigpending(&pending) != 0)
-        return 0;
-    return sigismember(&pending, SIGINT) == 1    ? SIGINT
-           : sigismember(&pending, SIGTERM) == 1 ? SIGTERM
-                                                 : 0;
+    return fd < 0 ? 0 : attn_interrupt_pending();
 }

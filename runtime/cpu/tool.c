@@ -15,6 +15,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "core/interrupt.h"
+
 extern char **environ;
 
 enum { ORPHAN_CPU_SECONDS = 900, OUTPUT_MAX = 1 << 18, PIPE_MAX = 1 << 16, LOOK_MS = 2 };
@@ -197,7 +199,7 @@ static pid_t wait_again(pid_t pid, int *status, int options) {
 }
 
 /* waitpid for a child, with `seconds` > 0 for the leader of a group, which is killed when its time
- * is up; 0 then. */
+ * is up, or ours is; 0 then. */
 static pid_t wait_and_read(pid_t pid, double seconds, reader *s, int *status) {
     struct timespec begin, now;
     pid_t got;
@@ -209,7 +211,7 @@ static pid_t wait_and_read(pid_t pid, double seconds, reader *s, int *status) {
         clock_gettime(CLOCK_MONOTONIC, &now);
         double passed =
             (double)(now.tv_sec - begin.tv_sec) + 1e-9 * (double)(now.tv_nsec - begin.tv_nsec);
-        if (seconds > 0 && passed > seconds) {
+        if (seconds > 0 && (passed > seconds || attn_interrupt_pending())) {
             kill(-pid, SIGKILL);
             wait_again(pid, status, 0);
             return 0;
@@ -224,6 +226,8 @@ static attn_status wait_for(pid_t pid, const char *name, double seconds, reader 
                             attn_error *err) {
     int status;
     pid_t got = wait_and_read(pid, seconds, s, &status);
+    if (got == 0 && attn_interrupt_pending())
+        return attn_fail(err, ATTN_ERR_TIMEOUT, "interrupted while %s ran", name);
     if (got == 0)
         return attn_fail(err, ATTN_ERR_TIMEOUT, "%s had not ended after %.3g s", name, seconds);
     if (got < 0)

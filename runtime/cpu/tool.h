@@ -24,10 +24,11 @@ void attn_tool_free(attn_tool *tool);
  * to `output`, of which the first 256 KiB are kept; its messages are in English, its temporary
  * files go to `folder` (NULL: as they are).
  *
- * seconds: when they have passed, the child and its own children are killed; it leads a process
- * group for that (a signal from the terminal is not for it). 0: no limit, and it stays in the
- * caller's group: a worker that may be killed at any time leads one, and what it has started goes
- * with it. A child that outlives its parent all the same is ended by a limit on its CPU time.
+ * seconds: when they have passed, or attn_interrupt_pending() tells of a signal, the child and its
+ * own children are killed; it leads a process group for that (a signal from the terminal is not for
+ * it). 0: no limit, and it stays in the caller's group: a worker that may be killed at any time
+ * leads one, and what it has started goes with it. A child that outlives its parent all the same is
+ * ended by a limit on its CPU time.
  *
  * ATTN_OK if it exited with 0; ERR_COMPILE with the reason in one line if not; ERR_TIMEOUT;
  * ERR_NO_TOOL if it cannot be started; ERR_IO, ERR_NOMEM. */

@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 
 #include "compile.h"
+#include "core/interrupt.h"
 #include "flags.h"
 #include "tool.h"
 
@@ -116,7 +117,7 @@ static attn_status identify(const attn_tool *tool, attn_str *identity, attn_erro
     bool keep = make_row(tool, &row);
     if (!keep || !cache_get(&row)) {
         attn_status status = ask(tool, row.identity, err);
-        if (status != ATTN_ERR_TIMEOUT)
+        if (status != ATTN_ERR_TIMEOUT || attn_interrupt_pending())
             ATTN_TRY(status);
         if (keep)
             cache_put(&row);

@@ -348,7 +348,7 @@ int main(int argc, char **argv) {
     snprintf(the.toy, sizeof the.toy, "%.200s/tests/toy", source);
     CHECK_OK(attn_problem_parse("fwd:f32:b1:h1:s64:d64", &the.problem, error, sizeof error), error);
     if (CHECK_OK(attn_gen_open(the.toy, &the.gen, &err), err.line) &&
-        CHECK_OK(attn_probe(0, &the.probed, &err), err.line)) {
+        CHECK_OK(attn_probe(0, -1, &the.probed, &err), err.line)) {
         check_probe();
         check_run();
         check_seeds();

@@ -264,7 +264,7 @@ int main(int argc, char **argv) {
     snprintf(the.db_path, sizeof the.db_path, "%s/tune.db", the.folder);
     CHECK_OK(attn_problem_parse("fwd:f32:b1:h1:s64:d64", &the.problem, error, sizeof error), error);
     if (CHECK_OK(attn_gen_open(the.folder, &the.gen, &err), err.line) &&
-        CHECK_OK(attn_probe(0, &the.probed, &err), err.line) &&
+        CHECK_OK(attn_probe(0, -1, &the.probed, &err), err.line) &&
         CHECK_OK(attn_probe_choose(&the.probed, "fake", chosen, &count, &err), err.line)) {
         the.device = &the.probed.device[chosen[0]];
         check_shares();
