@@ -67,13 +67,14 @@ static const option options[] = {
      "tensors come from memory (cold, the default) or from the cache"},
     {"family", "NAME", TEXT, AT(family), NULL, "only this family: `attntune space` lists them"},
     {"config", "TEXT", LIST, AT(config), NULL,
-     "\"NAME=VALUE ...\", the rest being the default's, after --family;\n"
+     "\"NAME=VALUE ...\" of the family named, the rest being the default's;\n"
      "or \"FAMILY: NAME=VALUE ...\""},
     {"rounds", "N", COUNT, AT(rounds), NULL, "times that each variant is measured (default 15)"},
     {"whole", NULL, FLAG, AT(whole), NULL, "every variant of the space, not its core only"},
     {"fresh", NULL, FLAG, AT(fresh), NULL, "begin without any earlier winner"},
     {"again", NULL, FLAG, AT(again), NULL,
-     "search again what has been searched to its end, and try again what failed"},
+     "search again what has been searched to its end, decide anew on its winner,\n"
+     "and try again what failed"},
     {"dry-run", NULL, FLAG, AT(dry_run), NULL, "say what would be done, and do nothing"},
     {"winner", NULL, FLAG, AT(winner), NULL, "only the winners in the databases"},
     {"arch", "NAME", TEXT, AT(arch), NULL,

@@ -151,6 +151,10 @@ void attn_cli_close(attn_cli *cli);
 attn_status attn_cli_winner(const attn_cli *cli, const attn_problem *problem,
                             const attn_device_info *device, attn_db_rows *rows, attn_error *err);
 
+/* How many times faster a winner is than its family's default, by its final rounds; NaN: it had
+ * none that tell, and times of different moments are no measure of that. */
+double attn_times_default(double ns, double default_ns, double band);
+
 /* The device of a stored row, with its threads. */
 attn_status attn_row_device(const attn_db_row *row, attn_device_info *device, attn_error *err);
 

@@ -16,7 +16,7 @@ static const attn_column columns[] = {
     {"winner", ATTN_TEXT},          {"lengths", ATTN_TEXT}, /* keys: "512..2048", where the same
                                                                configuration wins */
     {"config", ATTN_TEXT},      /* whole: a default may follow the length */
-    {"provisional", ATTN_TEXT}, /* "yes": its run ended before final rounds */
+    {"provisional", ATTN_TEXT}, /* "yes": no final rounds beside its default that tell */
 };
 
 /* A winner, with what it is sorted by. */
@@ -102,7 +102,7 @@ static void add_best(const attn_cli *cli, const winner *w, const char *lengths,
     attn_report_text(report, attn_problem_text(&row->problem, text));
     attn_report_number(report, ns * 1e-6);
     attn_report_number(report, attn_problem_flops(&row->problem) / ns);
-    attn_report_number(report, row->default_ns / ns);
+    attn_report_number(report, attn_times_default(ns, row->default_ns, row->band));
     attn_report_text(report, row->has_binary ? "stored" : NULL);
     attn_report_text(report, ended);
     attn_report_text(report, attn_row_stale(cli->gen, row));
@@ -198,15 +198,45 @@ static attn_status say_elsewhere(const attn_cli *cli, size_t shown, attn_error *
     return ATTN_OK;
 }
 
+static size_t count_backend(const attn_db_rows *rows, const char *backend, size_t size) {
+    size_t count = 0;
+    for (size_t i = 0; i < rows->count; i++) {
+        attn_error ignored = ATTN_ERROR_INIT;
+        attn_device_info device;
+        count += rows->row[i].rank > 0 &&
+                 attn_row_device(&rows->row[i], &device, &ignored) == ATTN_OK &&
+                 strlen(device.backend) == size && strncmp(device.backend, backend, size) == 0;
+    }
+    return count;
+}
+
+/* There is no device as --device wants it: what is there of others of its kind? */
+static attn_status say_no_device(const attn_cli *cli, attn_error *err) {
+    attn_best all;
+    size_t size = strcspn(cli->args.device, ":");
+    ATTN_TRY(find_all(cli, true, &all, err));
+    size_t count = count_backend(&all.user, cli->args.device, size) +
+                   count_backend(&all.system, cli->args.device, size);
+    attn_best_free(&all);
+    if (count > 0)
+        attn_say(
+            "%zu winner%s of %.*s devices that are not here; --all, without --device, shows %s",
+            count, count == 1 ? "" : "s", (int)size, cli->args.device, count == 1 ? "it" : "them");
+    return ATTN_OK;
+}
+
 int attn_cmd_db_best(attn_cli *cli) {
     attn_error err = ATTN_ERROR_INIT;
     attn_best best;
     attn_report report;
     bool absent = false;
+    int chosen = ATTN_EXIT_OK;
     ATTN_STEP(attn_cli_gen(cli));
     ATTN_STEP(attn_cli_problems(cli, cli->args.word, cli->args.words));
     if (cli->args.device || !cli->args.all)
-        ATTN_STEP(attn_cli_devices(cli));
+        chosen = attn_cli_devices(cli);
+    if (chosen != ATTN_EXIT_OK && (chosen != ATTN_EXIT_DEVICE || !cli->args.device))
+        return chosen;
     if (cli->args.family) {
         attn_family_info info;
         ATTN_STEP(attn_cli_family(cli, cli->args.family, &info));
@@ -214,6 +244,8 @@ int attn_cmd_db_best(attn_cli *cli) {
     }
     ATTN_STEP(attn_cli_db(cli, ATTN_DB_READ, &absent));
     ATTN_STEP(attn_cli_system(cli));
+    if (chosen == ATTN_EXIT_DEVICE)
+        return say_no_device(cli, &err) == ATTN_OK ? chosen : attn_failure(err.status, &err);
     if (find_all(cli, false, &best, &err) != ATTN_OK)
         return attn_failure(err.status, &err);
     attn_report_begin(&report, (attn_format)cli->args.format, columns, ATTN_COLUMNS(columns));

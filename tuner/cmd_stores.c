@@ -196,6 +196,10 @@ int attn_cli_write(attn_cli *cli, const attn_str *text) {
     return code;
 }
 
+double attn_times_default(double ns, double default_ns, double band) {
+    return band >= 1 ? NAN : default_ns / ns;
+}
+
 attn_status attn_row_device(const attn_db_row *row, attn_device_info *device, attn_error *err) {
     ATTN_TRY(attn_device_parse(row->device_text, device, err));
     if (row->threads > 0)

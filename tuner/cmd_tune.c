@@ -13,7 +13,7 @@ static const attn_column columns[] = {
     {"ms", ATTN_NUMBER},
     {"gflops", ATTN_NUMBER},
     {"peak_percent", ATTN_NUMBER},  /* of this run's peak of fused multiply-adds; not if resumed */
-    {"times_default", ATTN_NUMBER}, /* the default's time over the winner's */
+    {"times_default", ATTN_NUMBER}, /* the default's time over the winner's; not if provisional */
     {"tried", ATTN_NUMBER},
     {"candidates", ATTN_NUMBER},
     {"within_1", ATTN_NUMBER}, /* per cent of the variants measured, within 1 % of the best */
@@ -23,7 +23,7 @@ static const attn_column columns[] = {
     {"winner", ATTN_TEXT},
     {"config", ATTN_TEXT},
     {"reason", ATTN_TEXT},      /* why there is no winner */
-    {"provisional", ATTN_TEXT}, /* "yes": not measured beside its default in final rounds */
+    {"provisional", ATTN_TEXT}, /* "yes": no final rounds beside its default that tell */
 };
 
 static const char *search_word(const attn_tune_summary *s, const attn_tune_options *options) {
@@ -59,7 +59,7 @@ static void add_row(tune_run *run, const attn_tune_options *options, const attn_
     attn_report_number(report, s->family ? s->ns * 1e-6 : NAN);
     attn_report_number(report, gflops);
     attn_report_number(report, s->resumed ? NAN : 100 * gflops / result->peak[s->device]);
-    attn_report_number(report, s->family ? s->default_ns / s->ns : NAN);
+    attn_report_number(report, s->family ? attn_times_default(s->ns, s->default_ns, s->band) : NAN);
     attn_report_number(report, (double)s->tried);
     attn_report_number(report, (double)s->candidates);
     for (size_t i = 0; i < ATTN_SHARES; i++)
@@ -146,8 +146,9 @@ int attn_cmd_tune(attn_cli *cli) {
     ATTN_STEP(attn_cli_stop(cli));
     ATTN_STEP(attn_cli_devices(cli));
     ATTN_STEP(attn_cli_any_meant(cli));
-    ATTN_STEP(attn_cli_db(cli, ATTN_DB_WRITE, NULL));
     ATTN_STEP(attn_cli_system(cli));
+    if (!cli->args.dry_run) /* which needs none, and makes none */
+        ATTN_STEP(attn_cli_db(cli, ATTN_DB_WRITE, NULL));
     attn_tune_options_from(cli, &options);
     attn_report_begin(&run.report, (attn_format)cli->args.format, columns, ATTN_COLUMNS(columns));
     int code = attn_run_tuner_on_all(cli, &options, add_result, &run);

@@ -24,6 +24,11 @@ static int64_t last_ns(const attn_job *job) {
     return isnan(job->best_ns) ? job->time.patient_ns : job->time.end_ns;
 }
 
+bool attn_job_is_patient(const attn_job *job) {
+    int64_t now = attn_now_ns();
+    return isnan(job->best_ns) && now >= job->search_end_ns && now < job->time.patient_ns;
+}
+
 /* What the search has measured so far, one after the other: the final rounds decide. */
 static double gain_so_far(const attn_job *job) {
     const attn_search *search = job->search;
@@ -45,7 +50,7 @@ static void report(attn_job *job, bool last) {
     p->left = job->space.count > p->tried ? job->space.count - p->tried : 0;
     p->decided = s->family != NULL;
     p->best_ns = p->decided ? s->ns : job->best_ns;
-    p->gain = p->decided ? s->default_ns / s->ns : gain_so_far(job);
+    p->gain = !p->decided ? gain_so_far(job) : s->band < 1 ? s->default_ns / s->ns : NAN;
     p->seconds = last_ns(job) == INT64_MAX ? INFINITY : (double)(last_ns(job) - now) * 1e-9;
     p->note = job->lane->waits_since_ns    ? "waiting for another tuner"
               : job->finals && !p->decided ? "finals"
@@ -107,20 +112,35 @@ static attn_status give_up(attn_job *job, attn_candidate *c, attn_error *err) {
     return attn_candidate_drop(job, c, err);
 }
 
+static bool is_asked(const attn_job *job, const attn_candidate *c) {
+    bool asked = false;
+    for (size_t i = 0; job->lane->worker.busy && i < job->asked_count; i++)
+        asked = asked || job->asked[i] == c;
+    return asked;
+}
+
+/* The n-th one on the way, the newest being number 0. */
+static attn_candidate *on_way(const attn_job *job, size_t n) {
+    attn_candidate *c = job->on_way;
+    while (n-- > 0)
+        c = c->next;
+    return c;
+}
+
 /* The search's time is up: what has not been proved is given up, and what was proved is raced as
- * long as the finals' time is not touched. But while nothing at all has been measured, the oldest
- * one goes on as long as its patience lasts. */
+ * long as the finals' time is not touched. But while nothing at all has been measured and patience
+ * lasts, the oldest one goes on, and the others are put off until it has failed. */
 static attn_status cut_short(attn_job *job, attn_error *err) {
-    int64_t now = attn_now_ns();
-    bool none = isnan(job->best_ns) && now < job->time.patient_ns;
-    bool late = !none && now > later(job->search_end_ns, job->longest_s);
-    for (attn_candidate *c = job->on_way, *next; c; c = next) {
-        bool asked = false;
-        for (size_t i = 0; job->lane->worker.busy && i < job->asked_count; i++)
-            asked = asked || job->asked[i] == c;
-        next = c->next;
-        if (!asked && !(none && !next) && (late || c->stage != ATTN_PROVED))
-            ATTN_TRY(give_up(job, c, err));
+    bool patient = attn_job_is_patient(job);
+    bool late = !patient && attn_now_ns() > later(job->search_end_ns, job->longest_s);
+    bool goes_on = patient;
+    for (size_t n = job->on_way_count; n-- > 0; goes_on = false) {
+        attn_candidate *c = on_way(job, n);
+        if (goes_on || is_asked(job, c) || (!late && c->stage == ATTN_PROVED))
+            continue;
+        if (patient)
+            ATTN_TRY(attn_points_add(&job->late, c->point, err));
+        ATTN_TRY(give_up(job, c, err));
     }
     return ATTN_OK;
 }
@@ -164,9 +184,11 @@ static attn_status turn(attn_job *job, attn_error *err) {
     ATTN_TRY(attn_job_device(job, err));
     if (attn_worker_sampling(&job->lane->worker))
         return ATTN_OK;
-    if (!job->finals && now < job->search_end_ns)
-        return attn_job_feed(job, err);
-    return job->finals ? ATTN_OK : cut_short(job, err);
+    if (job->finals)
+        return ATTN_OK;
+    if (now >= job->search_end_ns)
+        ATTN_TRY(cut_short(job, err));
+    return attn_job_feed(job, err);
 }
 
 /* Until everything on the way has ended and nothing more is to come. */
@@ -180,7 +202,8 @@ static attn_status run_phase(attn_job *job, attn_error *err) {
         ATTN_TRY(turn(job, err));
         look_who_waits(job);
         report(job, false);
-        bool waits = !job->finals && !job->exhausted && now < job->search_end_ns;
+        bool waits = !job->finals && !job->exhausted &&
+                     (now < job->search_end_ns || attn_job_is_patient(job));
         if (job->on_way_count == 0 && !waits)
             return ATTN_OK;
         if (job->moves == moves)

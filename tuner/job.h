@@ -75,7 +75,8 @@ typedef struct attn_stored {
     size_t point; /* ATTN_SEARCH_END: the present search has none such */
     bool rival;   /* of another family than the only one that this run is about */
     double ns;    /* of its final rounds, or of its race */
-    double band;  /* 1: there were no final rounds, or its default was not among them */
+    double
+        band; /* 1: there were no final rounds, its default was not among them, or noise hid all */
     double default_ns;
 } attn_stored;
 
@@ -108,9 +109,10 @@ typedef struct attn_job {
     attn_search_space space;
     attn_search *search;
     attn_points first; /* to begin with: defaults, earlier winners */
-    attn_points late;  /* put off: another session is at them, or one died over them */
-    size_t late_due;   /* of these, those whose time has come although the search goes on */
-    attn_hash *lost;   /* variants that a session died over */
+    attn_points
+        late; /* put off: another session is at them, one died over them, or time was short */
+    size_t late_due; /* of these, those whose time has come although the search goes on */
+    attn_hash *lost; /* variants that a session died over */
     size_t lost_count;
     attn_toolchain *toolchains;
     size_t unbuildable; /* points whose compiler is not here, or is broken */
@@ -166,6 +168,9 @@ attn_status attn_job_run(attn_lane *lane, const attn_problem *problem, const att
 
 /* Has every point come to an end, and could every one be tried? */
 bool attn_job_complete(const attn_job *job);
+
+/* The search's time is up, but as nothing has been measured it may go on, one variant at a time. */
+bool attn_job_is_patient(const attn_job *job);
 
 /* Remembers why a point cannot be tried: the first such reason. */
 void attn_job_refuse(attn_job *job, const char *line);

@@ -73,14 +73,20 @@ static attn_status claim(attn_job *job, attn_candidate *c, bool was_late, attn_e
     return attn_candidate_drop(job, c, err);
 }
 
-attn_status attn_job_feed(attn_job *job, attn_error *err) {
+/* How many may be on the way: enough to keep compilers and device busy; every one more is lost if
+ * we are killed. */
+static size_t room(const attn_job *job) {
     int32_t jobs = job->options->jobs;
-    /* Enough to keep compilers and device busy; every one more is lost if we are killed. */
-    size_t room = (size_t)(jobs < 1 ? 1 : jobs) + job->batch + 1;
+    if (attn_now_ns() >= job->search_end_ns)
+        return attn_job_is_patient(job) ? 1 : 0;
+    return (size_t)(jobs < 1 ? 1 : jobs) + job->batch + 1;
+}
+
+attn_status attn_job_feed(attn_job *job, attn_error *err) {
     size_t late = job->late.count; /* what is put off again now waits for the next call */
     attn_candidate *c;
     bool was_late;
-    while (job->on_way_count < room && attn_now_ns() < job->search_end_ns && job->signal == 0) {
+    while (job->on_way_count < room(job) && job->signal == 0) {
         if (job->search->left == 0 && job->first.next == job->first.count && job->late.next == late)
             break;
         size_t point = next_point(job, &was_late);

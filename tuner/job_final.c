@@ -349,12 +349,23 @@ static bool default_is_out(const attn_job *job, size_t point) {
     return first != ATTN_SEARCH_END && isnan(job->search->cost[first]);
 }
 
+/* Why the decision is to be taken again by the next run; NULL: it is whole. Finalists are at most
+ * KEEP times as slow as the fastest: ties within more noise than that tell nothing. */
+static const char *find_lack(const attn_job *job, const struct ranked *ranked, bool measured) {
+    if (default_is_out(job, ranked[0].passed->point))
+        return "the default of its family has not been measured";
+    if (!measured)
+        return "the run ended before final rounds";
+    for (size_t i = 0; i < job->finalist_count; i++)
+        if (ranked[i].tied && ranked[i].band > KEEP - 1)
+            return "its final rounds were too noisy to tell";
+    return NULL;
+}
+
 /* What the table does not say of the decision. */
-static attn_status say_decision(attn_job *job, const struct ranked *ours, bool whole, bool stays,
-                                attn_error *err) {
-    const char *lacks = default_is_out(job, ours->passed->point)
-                            ? "the default of its family has not been measured"
-                            : "the run ended before final rounds";
+static attn_status say_decision(attn_job *job, const struct ranked *ours, const char *lacks,
+                                bool stays, attn_error *err) {
+    const bool whole = !lacks;
     const attn_stored *stored = &job->stored;
     char problem[ATTN_PROBLEM_TEXT];
     attn_str text = ATTN_STR_INIT;
@@ -387,7 +398,8 @@ static attn_status say_decision(attn_job *job, const struct ranked *ours, bool w
 
 attn_status attn_job_decide(attn_job *job, attn_error *err) {
     struct ranked ranked[ATTN_FINALISTS + ATTN_SEARCH_FAMILIES] = {0};
-    bool measured = job->rounds > 0, whole = false, stays = true;
+    const char *lacks = NULL; /* nothing */
+    bool measured = job->rounds > 0, stays = true;
     double default_ns = NAN;
     ATTN_TRY(attn_job_look_again(job, err));
     if (!measured)
@@ -397,11 +409,11 @@ attn_status attn_job_decide(attn_job *job, attn_error *err) {
     attn_status status = rank(job, ranked, err);
     if (status == ATTN_OK) {
         default_ns = default_time(job, ranked, measured);
-        whole = measured && !default_is_out(job, ranked[0].passed->point);
-        stays = stored_stays(job, whole, &ranked[0]);
-        status = say_decision(job, &ranked[0], whole, stays, err);
+        lacks = find_lack(job, ranked, measured);
+        stays = stored_stays(job, !lacks, &ranked[0]);
+        status = say_decision(job, &ranked[0], lacks, stays, err);
     }
-    for (size_t i = 0; !whole && i < job->finalist_count; i++)
+    for (size_t i = 0; lacks && i < job->finalist_count; i++)
         ranked[i].band = 1;
     if (status == ATTN_OK && job->options->db && !stays)
         status = record(job, ranked, job->finalist_count, default_ns, err);

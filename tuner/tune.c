@@ -12,7 +12,7 @@
 
 static const int64_t LEFT_OVER_NS = 2000000000; /* less than that is not worth beginning with */
 static const double LEAST_S = 0.5; /* a part of the budget: in less, nothing can be begun */
-static const double BET_S = 10;    /* on a first winner; twice what was lost, when it was */
+static const double BET_S = 10;    /* on a first winner; see lose_bet */
 static const double SECONDS = 20, SECONDS_QUICK = 6; /* a problem, if no budget is given */
 
 static int32_t usable_cpus(void) {
@@ -97,10 +97,18 @@ static attn_job_time deal(const struct run *run, int64_t end_ns, size_t open) {
         return (attn_job_time){INT64_MAX, INT64_MAX, run->share_s};
     double left_s = fmax(0, (double)(end_ns - now) * 1e-9);
     double part_s = fmin(left_s, fmax(LEAST_S, left_s / (double)open));
-    double patient_s = run->first_s > 0 ? 2 * run->first_s : run->bet_s;
+    double patient_s = run->options.verify_only ? 0 /* which measures nothing */
+                       : run->first_s > 0       ? 2 * run->first_s
+                                                : run->bet_s;
     return (attn_job_time){now + (int64_t)(part_s * 1e9),
                            now + (int64_t)(fmax(part_s, fmin(left_s, patient_s)) * 1e9),
                            run->share_s};
+}
+
+/* A first variant seems to take longer than was bet on it: the next problem may take twice as long.
+ * But where variants came to an end and failed, more time was of no use, and less is bet. */
+static void lose_bet(struct run *run, const attn_tune_summary *summary) {
+    run->bet_s = summary->tried > 0 ? run->bet_s / 2 : fmax(run->bet_s, 2 * summary->seconds);
 }
 
 static attn_status run_problem(struct run *run, attn_lane *lane, attn_tune_summary *summary,
@@ -116,7 +124,7 @@ static attn_status run_problem(struct run *run, attn_lane *lane, attn_tune_summa
     summary->cut = attn_now_ns() >= time->end_ns;
     run->first_s = fmax(run->first_s, summary->first_s); /* of which a NaN is no part */
     if (summary->cut && isnan(run->first_s))
-        run->bet_s = fmax(run->bet_s, 2 * summary->seconds);
+        lose_bet(run, summary);
     if (summary->resumed && run->end_ns != INT64_MAX)
         run->spent_ns += (int64_t)(fmax(0, run->share_s - summary->seconds) * 1e9);
     return status;
