@@ -239,10 +239,16 @@ typedef struct attn_db_counts {
 attn_status attn_db_import(attn_db *db, const char *text, const char *name, attn_db_counts *counts,
                            attn_error *err);
 
+/* Would an import take the text? What is wrong with it is found before there is a database. */
+attn_status attn_db_import_check(const char *text, const char *name, attn_error *err);
+
 /* Adds everything of another database file that is not here, binaries included: a trial is known by
  * its id. An incoming rank is cleared where this database has a winner of its own; running rows
  * stay behind; a build here that has no binary takes theirs. */
 attn_status attn_db_merge(attn_db *db, const char *path, attn_db_counts *counts, attn_error *err);
+
+/* As attn_db_import_check. */
+attn_status attn_db_merge_check(const char *path, attn_error *err);
 
 /* Drops the ended trials that keep() refuses (the caller judges whether family files, toolchain and
  * ABI are still current) and everything that nothing refers to any more. dropped->added is how many

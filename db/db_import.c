@@ -91,6 +91,9 @@ static attn_status read_line(attn_db *db, struct progress *p, char *line, int nu
                              attn_error *err) {
     attn_text_record *r = &p->record;
     *at = number;
+    if (number == 1 && strncmp(line, ATTN_DB_MAGIC, strlen(ATTN_DB_MAGIC)) == 0)
+        return attn_fail(err, ATTN_ERR_INVALID,
+                         "a database, not an export: `attntune db merge` takes it in");
     if (number == 1)
         return strcmp(line, ATTN_TEXT_FIRST_LINE) == 0
                    ? ATTN_OK
@@ -158,19 +161,34 @@ static attn_status merge_memory(attn_db *db, attn_db *memory, attn_db_counts *co
     return status;
 }
 
+/* The text as a database in memory. */
+static attn_status open_text(const char *text, const char *name, attn_db **memory,
+                             attn_error *err) {
+    int line = 1;
+    ATTN_TRY(attn_db_open_memory(memory, err));
+    char *copy = strdup(text);
+    attn_status status = copy ? read_text(*memory, copy, &line, err) : attn_fail_nomem(err);
+    free(copy);
+    if (status == ATTN_OK)
+        return ATTN_OK;
+    attn_fail_prefix(err, "%s:%d", name, line);
+    attn_db_close(*memory);
+    return status;
+}
+
+attn_status attn_db_import_check(const char *text, const char *name, attn_error *err) {
+    attn_db *memory;
+    ATTN_TRY(open_text(text, name, &memory, err));
+    attn_db_close(memory);
+    return ATTN_OK;
+}
+
 attn_status attn_db_import(attn_db *db, const char *text, const char *name, attn_db_counts *counts,
                            attn_error *err) {
     attn_db *memory;
-    int line = 1;
     *counts = (attn_db_counts){0, 0};
-    ATTN_TRY(attn_db_open_memory(&memory, err));
-    char *copy = strdup(text);
-    attn_status status = copy ? read_text(memory, copy, &line, err) : attn_fail_nomem(err);
-    free(copy);
-    if (status != ATTN_OK)
-        attn_fail_prefix(err, "%s:%d", name, line);
-    else
-        status = merge_memory(db, memory, counts, err);
+    ATTN_TRY(open_text(text, name, &memory, err));
+    attn_status status = merge_memory(db, memory, counts, err);
     attn_db_close(memory);
     return status;
 }

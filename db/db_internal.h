@@ -14,15 +14,16 @@ enum {
     ATTN_DB_ENDING_MS = 500,          /* and all locks together once a signal wants us to end */
     ATTN_DB_TOP = 20                  /* binaries kept for a problem and device */
 };
+#define ATTN_DB_MAGIC "SQLite format 3"           /* what every database file begins with */
 #define ATTN_DB_BINARY_BYTES ((int64_t)512 << 20) /* and in all */
 
 struct attn_db {
     struct sqlite3 *sql;
     char *path; /* with links resolved */
     attn_db_mode mode;
-    bool immutable;   /* was opened as a file that nobody writes */
-    int code;         /* SQLite's, of the last failure */
-    int64_t session;  /* row of this process; 0 before attn_db_session_begin */
+    bool immutable;    /* was opened as a file that nobody writes */
+    int code;          /* SQLite's, of the last failure */
+    int64_t session;   /* row of this process; 0 before attn_db_session_begin */
     int64_t slept_ms;  /* waiting for the present lock */
     int64_t ending_ms; /* waiting for any, since a signal came */
 };

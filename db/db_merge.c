@@ -124,18 +124,33 @@ static attn_status check_source(attn_db *other, attn_error *err) {
     return sound ? ATTN_OK : attn_db_fail(other, SQLITE_CORRUPT, err);
 }
 
-/* Opening it first finds out whether it is ours, safe, and how it can be read. */
+/* Finds out whether it is ours, safe and sound, and how it can be read. */
+static attn_status open_source(const char *path, attn_db **other, attn_error *err) {
+    ATTN_TRY(attn_db_open(path, ATTN_DB_READ, other, err));
+    attn_status status = check_source(*other, err);
+    if (status != ATTN_OK)
+        attn_db_close(*other);
+    return status;
+}
+
+attn_status attn_db_merge_check(const char *path, attn_error *err) {
+    attn_db *other;
+    ATTN_TRY(open_source(path, &other, err));
+    attn_db_close(other);
+    return ATTN_OK;
+}
+
 static attn_status attach(attn_db *db, const char *path, attn_error *err) {
     attn_db *other;
     struct stat a, b;
-    ATTN_TRY(attn_db_open(path, ATTN_DB_READ, &other, err));
+    ATTN_TRY(open_source(path, &other, err));
     char *uri = attn_db_uri(other->path, other->immutable ? "immutable=1" : "mode=ro");
     bool same = stat(other->path, &a) == 0 && stat(db->path, &b) == 0 && a.st_dev == b.st_dev &&
                 a.st_ino == b.st_ino;
     attn_status status =
         !uri   ? attn_fail_nomem(err)
         : same ? attn_fail(err, ATTN_ERR_INVALID, "database %s: cannot be merged into itself", path)
-               : check_source(other, err);
+               : ATTN_OK;
     attn_db_close(other);
     if (status != ATTN_OK) {
         free(uri);

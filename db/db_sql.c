@@ -7,6 +7,8 @@
 #include <string.h>
 #include <time.h>
 
+#include "db_text.h"
+
 typedef struct fault {
     int code; /* a primary code stands for all of its extended ones */
     attn_status status;
@@ -57,21 +59,35 @@ static const fault *find_fault(int code) {
     return NULL;
 }
 
-/* Cut short within its header, a file of ours is no database to SQLite any more. */
-static bool begins_as_ours(attn_db *db) {
-    static const char magic[] = "SQLite format 3";
-    char start[sizeof magic] = "";
+/* What a file that is no database to SQLite begins with; a short one is filled up with zeros. */
+enum { BEGINNING = 32 };
+
+static void read_beginning(attn_db *db, char start[BEGINNING + 1]) {
     sqlite3_file *file = NULL;
+    memset(start, 0, BEGINNING + 1);
     sqlite3_file_control(db->sql, "main", SQLITE_FCNTL_FILE_POINTER, &file);
-    if (file && file->pMethods) /* a short read fills up with zeros */
-        file->pMethods->xRead(file, start, sizeof magic - 1, 0);
-    return *start && strncmp(start, magic, strlen(start)) == 0;
+    if (file && file->pMethods)
+        file->pMethods->xRead(file, start, BEGINNING, 0);
+}
+
+static attn_status fail_foreign(attn_db *db, attn_error *err) {
+    char start[BEGINNING + 1];
+    read_beginning(db, start);
+    if (strncmp(start, ATTN_TEXT_FIRST_LINE, strlen(ATTN_TEXT_FIRST_LINE)) == 0)
+        return attn_fail(err, ATTN_ERR_DB_FOREIGN,
+                         "%s is no database but an export: `attntune db import` takes it in",
+                         db->path);
+    /* Cut short within its header, it may have been ours. */
+    size_t size = strnlen(start, sizeof ATTN_DB_MAGIC - 1);
+    bool cut = size > 0 && strncmp(start, ATTN_DB_MAGIC, size) == 0;
+    const fault *f = find_fault(cut ? SQLITE_CORRUPT : SQLITE_NOTADB);
+    return attn_fail(err, f->status, "database %s: %s", db->path, f->text);
 }
 
 attn_status attn_db_fail(attn_db *db, int code, attn_error *err) {
     db->code = code;
-    if (code == SQLITE_NOTADB && begins_as_ours(db))
-        code = SQLITE_CORRUPT;
+    if (code == SQLITE_NOTADB)
+        return fail_foreign(db, err);
     const fault *f = find_fault(code);
     if ((code & 0xff) == SQLITE_BUSY && attn_db_is_ending(db))
         return attn_fail(err, ATTN_ERR_TIMEOUT,

@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include <lauxlib.h>
 
@@ -104,16 +105,23 @@ const char *attn_gen_profile_name(const attn_gen *gen, size_t index) {
 attn_status attn_gen_profile(attn_gen *gen, const char *arch, attn_device_info *info,
                              attn_error *err) {
     attn_str names = ATTN_STR_INIT;
+    const char *near = NULL; /* sm_90 is sm_90a; but sm_91 is another device, and no slip */
     for (size_t i = 0; i < gen->profiles; i++) {
-        if (strcmp(gen->profile[i].arch, arch) == 0) {
+        const char *name = gen->profile[i].arch;
+        if (strcmp(name, arch) == 0) {
             *info = gen->profile[i];
             attn_str_free(&names);
             return ATTN_OK;
         }
-        attn_str_append_f(&names, " %s", gen->profile[i].arch);
+        if (!near && arch[0] && strncasecmp(name, arch, strlen(arch)) == 0)
+            near = name;
+        attn_str_append_f(&names, " %s", name);
     }
-    (void)attn_fail(err, ATTN_ERR_NOT_FOUND, "no profile '%s'; there are%s", arch,
-                    attn_str_text(&names));
+    if (near)
+        (void)attn_fail(err, ATTN_ERR_NOT_FOUND, "no profile '%s'; did you mean %s?", arch, near);
+    else
+        (void)attn_fail(err, ATTN_ERR_NOT_FOUND, "no profile '%s'; there are%s", arch,
+                        attn_str_text(&names));
     attn_str_free(&names);
     return err->status;
 }

@@ -26,6 +26,18 @@ static void say_counts(const char *name, const attn_db_counts *counts) {
              counts->present);
 }
 
+static const char *file_name(const char *word) {
+    return strcmp(word, "-") == 0 ? "standard input" : word;
+}
+
+/* Reads a file and looks whether it can be imported, before a database is made for it. */
+static int read_export(const char *word, attn_str *text) {
+    attn_error err = ATTN_ERROR_INIT;
+    ATTN_STEP(attn_cli_read(word, text));
+    attn_status status = attn_db_import_check(attn_str_text(text), file_name(word), &err);
+    return attn_failure(status, &err);
+}
+
 static int db_import(attn_cli *cli) {
     size_t files = cli->args.words;
     int code = ATTN_EXIT_OK;
@@ -33,14 +45,13 @@ static int db_import(attn_cli *cli) {
     if (!text)
         return attn_failure_nomem();
     for (size_t i = 0; i < files && code == ATTN_EXIT_OK; i++)
-        code = attn_cli_read(cli->args.word[i], &text[i]);
+        code = read_export(cli->args.word[i], &text[i]);
     if (code == ATTN_EXIT_OK)
         code = attn_cli_db(cli, ATTN_DB_WRITE, NULL);
     for (size_t i = 0; i < files && code == ATTN_EXIT_OK; i++) {
         attn_error err = ATTN_ERROR_INIT;
         attn_db_counts counts = {0, 0};
-        const char *name =
-            strcmp(cli->args.word[i], "-") == 0 ? "standard input" : cli->args.word[i];
+        const char *name = file_name(cli->args.word[i]);
         attn_status status = attn_db_import(cli->db, attn_str_text(&text[i]), name, &counts, &err);
         if (status == ATTN_OK)
             say_counts(name, &counts);
@@ -74,9 +85,14 @@ static int db_export(attn_cli *cli) {
 }
 
 static int db_merge(attn_cli *cli) {
-    for (size_t i = 0; i < cli->args.words; i++)
+    for (size_t i = 0; i < cli->args.words; i++) {
+        attn_error err = ATTN_ERROR_INIT;
         if (access(cli->args.word[i], F_OK) != 0)
             return attn_no_file(cli->args.word[i]);
+        attn_status status = attn_db_merge_check(cli->args.word[i], &err);
+        if (status != ATTN_OK)
+            return attn_failure(status, &err);
+    }
     ATTN_STEP(attn_cli_db(cli, ATTN_DB_WRITE, NULL));
     for (size_t i = 0; i < cli->args.words; i++) {
         attn_error err = ATTN_ERROR_INIT;

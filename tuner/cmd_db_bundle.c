@@ -69,10 +69,52 @@ static attn_status find_binary(attn_cli *cli, const attn_db_row *row, attn_binar
     return rebuild(cli, row, binary, err);
 }
 
+/* Why winners are without their binaries: the first of them, and how many more. */
+typedef struct lack {
+    char reason[160];
+    char problem[ATTN_PROBLEM_TEXT];
+    size_t more;
+} lack;
+
+enum { LACKS = 8 }; /* what comes after so many is told one by one */
+
 typedef struct bundled {
     size_t winners, binaries;
     size_t elsewhere; /* winners without, whose device is not here to build for */
+    lack lack[LACKS];
+    size_t lacks;
 } bundled;
+
+static void note_lack(bundled *count, const attn_db_row *row, const attn_error *reason) {
+    lack now = {.more = 0};
+    (void)snprintf(now.reason, sizeof now.reason, "%.*s", (int)strcspn(reason->line, "\n"),
+                   reason->line);
+    (void)attn_problem_text(&row->problem, now.problem);
+    for (size_t i = 0; i < count->lacks; i++)
+        if (strcmp(count->lack[i].reason, now.reason) == 0) {
+            count->lack[i].more++;
+            return;
+        }
+    if (count->lacks < LACKS)
+        count->lack[count->lacks++] = now;
+    else
+        attn_say("%s: without binary: %s", now.problem, now.reason);
+}
+
+static void say_lacks(const bundled *count) {
+    for (size_t i = 0; i < count->lacks; i++) {
+        const lack *l = &count->lack[i];
+        attn_str more = ATTN_STR_INIT;
+        if (l->more > 0)
+            attn_str_append_f(&more, " and %zu more", l->more);
+        attn_say("%s%s: without binary: %s", l->problem, attn_str_text(&more), l->reason);
+        attn_str_free(&more);
+    }
+    if (count->elsewhere > 0)
+        attn_say("%zu without are of devices that are not here to build for; --device all leaves "
+                 "them out",
+                 count->elsewhere);
+}
 
 static attn_status add_binaries(attn_cli *cli, attn_db *to, bundled *count, attn_error *err) {
     const attn_db_filter filter = {.winners = true};
@@ -81,7 +123,6 @@ static attn_status add_binaries(attn_cli *cli, attn_db *to, bundled *count, attn
     attn_status status = ATTN_OK;
     count->winners = rows.count;
     for (size_t i = 0; i < rows.count && status == ATTN_OK; i++) {
-        char text[ATTN_PROBLEM_TEXT];
         attn_error reason = ATTN_ERROR_INIT;
         attn_binary binary = ATTN_BINARY_INIT;
         if (find_binary(cli, &rows.row[i], &binary, &reason) == ATTN_OK) {
@@ -90,9 +131,7 @@ static attn_status add_binaries(attn_cli *cli, attn_db *to, bundled *count, attn
         } else if (!device_of(cli, &rows.row[i])) {
             count->elsewhere++;
         } else {
-            attn_say("%s on %s: without its binary: %.*s",
-                     attn_problem_text(&rows.row[i].problem, text), rows.row[i].device_name,
-                     (int)strcspn(reason.line, "\n"), reason.line);
+            note_lack(count, &rows.row[i], &reason);
         }
         attn_binary_free(&binary);
     }
@@ -143,10 +182,7 @@ static int write_bundle(attn_cli *cli) {
         return attn_failure(status, &err);
     attn_say("%s: %zu winner%s, %zu with binaries", cli->args.output, count.winners,
              count.winners == 1 ? "" : "s", count.binaries);
-    if (count.elsewhere > 0)
-        attn_say("%zu without are of devices that are not here to build for; --device all leaves "
-                 "them out",
-                 count.elsewhere);
+    say_lacks(&count);
     return ATTN_EXIT_OK;
 }
 

@@ -91,20 +91,33 @@ static void file_name(const attn_cli *cli, const attn_variant *variant, attn_str
         attn_str_append_f(name, "%s.%s", slash ? slash + 1 : variant->family, variant->language);
 }
 
-int attn_cmd_show(attn_cli *cli) {
+/* The words behind the problem, and what --config gives. *values is to be freed. */
+static int find_values(attn_cli *cli, const char *family, const char ***values, size_t *count) {
+    *count = cli->args.words - 2;
+    *values = calloc(*count + cli->args.configs + 1, sizeof **values);
+    if (!*values)
+        return attn_failure_nomem();
+    memcpy(*values, cli->args.word + 2, *count * sizeof **values);
+    cli->args.family = family;
+    for (size_t i = 0; i < cli->args.configs; i++) {
+        const char *named;
+        ATTN_STEP(attn_cli_config(cli, cli->args.config[i], &named, &(*values)[*count]));
+        if (strcmp(named, family) != 0)
+            return attn_misuse("--config is about %s, and what is shown is %s", named, family);
+        (*count)++;
+    }
+    return ATTN_EXIT_OK;
+}
+
+static int show(attn_cli *cli, const attn_family_info *family, const char *const *values,
+                size_t count) {
     attn_error err = ATTN_ERROR_INIT;
-    attn_family_info family;
     attn_device_info device;
     attn_variant variant = {0};
     attn_str text = ATTN_STR_INIT, name = ATTN_STR_INIT;
-    ATTN_STEP(attn_cli_gen(cli));
-    ATTN_STEP(attn_cli_family(cli, cli->args.word[0], &family));
-    ATTN_STEP(attn_cli_problems(cli, cli->args.word + 1, 1));
-    if (cli->problems != 1)
-        return attn_misuse("show takes one problem, and %s holds more", cli->args.word[1]);
-    ATTN_STEP(attn_cli_target(cli, family.backend, &device));
-    attn_status status = attn_gen_render(cli->gen, family.name, cli->problem, &device,
-                                         cli->args.word + 2, cli->args.words - 2, &variant, &err);
+    ATTN_STEP(attn_cli_target(cli, family->backend, &device));
+    attn_status status = attn_gen_render(cli->gen, family->name, cli->problem, &device, values,
+                                         count, &variant, &err);
     if (status == ATTN_ERR_INVALID)
         return attn_misuse("%s", err.line);
     if (status == ATTN_OK) {
@@ -122,5 +135,21 @@ int attn_cmd_show(attn_cli *cli) {
     attn_variant_free(&variant);
     attn_str_free(&text);
     attn_str_free(&name);
+    return code;
+}
+
+int attn_cmd_show(attn_cli *cli) {
+    attn_family_info family;
+    const char **values = NULL;
+    size_t count = 0;
+    ATTN_STEP(attn_cli_gen(cli));
+    ATTN_STEP(attn_cli_family(cli, cli->args.word[0], &family));
+    ATTN_STEP(attn_cli_problems(cli, cli->args.word + 1, 1));
+    if (cli->problems != 1)
+        return attn_misuse("show takes one problem, and %s holds more", cli->args.word[1]);
+    int code = find_values(cli, family.name, &values, &count);
+    if (code == ATTN_EXIT_OK)
+        code = show(cli, &family, values, count);
+    free(values);
     return code;
 }

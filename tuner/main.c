@@ -41,8 +41,8 @@ static const attn_verb verbs[] = {
     {"show", "FAMILY PROBLEM [NAME=VALUE...]", "the source of a variant, in one file",
      "Prints one file that compiles alone, by the command on its first line. At its end: options,\n"
      "launch record, and the resources that the build takes. Parameters not given are the\n"
-     "default's.\n",
-     "arch device output path help", 2, 0, attn_cmd_show, NULL},
+     "default's. --config \"NAME=VALUE ...\" is another way to give them.\n",
+     "config arch device output path help", 2, 0, attn_cmd_show, NULL},
     {"bench", "PROBLEM|@FILE...", "the winner, the default and chosen configurations, interleaved",
      "Measures the winner in the databases, the default of each family that accepts the problem,\n"
      "and each --config, round by round, so that all see the same clocks. Each is proved first.\n"

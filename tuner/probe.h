@@ -11,8 +11,8 @@ typedef struct attn_probed {
     char *missing; /* lines "backend: what is missing and how to get it"; "" if nothing is */
 } attn_probed;
 
-/* threads, stop_fd: as in attn_tune_options. ERR_TIMEOUT: a signal has come. A backend that crashes or hangs the probe is a line in
- * `missing`. */
+/* threads, stop_fd: as in attn_tune_options. ERR_TIMEOUT: a signal has come. A backend that crashes
+ * or hangs the probe is a line in `missing`. */
 attn_status attn_probe(int32_t threads, int stop_fd, attn_probed *probed, attn_error *err);
 void attn_probed_free(attn_probed *probed);
 

@@ -30,7 +30,8 @@ static void open_driver(void) {
         attn_open_library(names, SYMBOLS, sizeof SYMBOLS / sizeof SYMBOLS[0], &driver);
     if (missing == names[0]) {
         (void)attn_fail(&driver_error, ATTN_ERR_NO_TOOL,
-                        "the NVIDIA driver (libcuda.so.1) is not installed");
+                        "no NVIDIA GPU can be used, as the NVIDIA driver is not installed "
+                        "(libcuda.so.1, in Debian's nvidia-driver)");
         return;
     }
     if (missing) {

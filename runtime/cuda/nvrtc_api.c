@@ -34,20 +34,20 @@ static void open_nvjitlink(void) {
 }
 
 /* pip3 with --target works without a virtual environment, which Debian else wants. */
-static attn_status not_found(const char *what, const char *library, const char *package,
-                             attn_error *err) {
+static attn_status not_found(const char *tool, const char *what, const char *library,
+                             const char *package, attn_error *err) {
     return attn_fail(err, ATTN_ERR_NO_TOOL,
-                     "%s was not found: install the CUDA toolkit, or `pip3 install --target DIR "
-                     "%s` (pip3 is in Debian's python3-pip) and set LD_LIBRARY_PATH to the folder "
-                     "in it that has %s "
-                     "(DIR/nvidia/cu13/lib)",
-                     what, package, library);
+                     "CUDA's %s is missing (%s was not found): install the CUDA toolkit, or `pip3 "
+                     "install --target DIR %s` (pip3 is in Debian's python3-pip) and set "
+                     "LD_LIBRARY_PATH to the folder in it that has %s (DIR/nvidia/cu13/lib)",
+                     tool, what, package, library);
 }
 
 attn_status attn_nvrtc_open(const attn_nvrtc_api **api, attn_error *err) {
     (void)pthread_once(&nvrtc_once, open_nvrtc);
     if (nvrtc_missing)
-        return not_found(nvrtc_missing, "libnvrtc.so.13", "nvidia-cuda-nvrtc", err);
+        return not_found("run-time compiler NVRTC", nvrtc_missing, "libnvrtc.so.13",
+                         "nvidia-cuda-nvrtc", err);
     *api = &nvrtc;
     return ATTN_OK;
 }
@@ -55,7 +55,8 @@ attn_status attn_nvrtc_open(const attn_nvrtc_api **api, attn_error *err) {
 attn_status attn_nvjitlink_open(const attn_nvjitlink_api **api, attn_error *err) {
     (void)pthread_once(&nvjitlink_once, open_nvjitlink);
     if (nvjitlink_missing)
-        return not_found(nvjitlink_missing, "libnvJitLink.so.13", "nvidia-nvjitlink", err);
+        return not_found("linker nvJitLink", nvjitlink_missing, "libnvJitLink.so.13",
+                         "nvidia-nvjitlink", err);
     *api = &nvjitlink;
     return ATTN_OK;
 }

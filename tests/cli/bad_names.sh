@@ -17,6 +17,9 @@ try attntune show simd_forward $problem BLOCK_K=97
 try attntune show simd_forward $problem 96
 try attntune show simd_forward $problem --arch cpu:avx1024
 try attntune show simd_forward $problem --arch sm_90a
+try attntune show mma_forward $problem --arch sm_90
+try attntune show simd_forward $problem --config 'BLOK_K=96'
+try attntune show simd_forward $problem --config 'decode_forward: BLOCK_K=96'
 try attntune show amx_forward fwd:bf16:b1:h1:s64:d64 --arch cpu:avx512
 try attntune space amx_forward fwd:f16:b1:h1:s64:d64 --arch cpu:avx512_amx
 try attntune space simd_forward $problem --device tpu

@@ -16,3 +16,9 @@ try attntune db import
 try attntune db merge
 try attntune db path x
 try attntune ''
+cd "$ATTN_SOURCE" || exit
+for words in tset tuen build "test --lnog"; do
+    echo "\$ ./bootstrap $words"
+    # shellcheck disable=SC2086
+    ./bootstrap $words 2>&1 | head -1
+done

@@ -19,6 +19,12 @@ attntune-fake db import "$ATTN_SOURCE/db/seed/nvidia_h200.txt" 2>/dev/null
 attntune-fake db best --path my fwd:f32:b1:h2:s8:d16 --format csv 2>&1 | mine
 attntune-fake db best --path my --family small --format csv 2>&1 | mine
 attntune-fake db best --path my --format csv 2>&1 >/dev/null | sed 's/[0-9][0-9]* winners/many winners/'
+attntune-fake db best --path my --device cuda 2>&1 | sed 's/^attntune: [0-9][0-9]* winners/many winners/'
 attntune-fake db best --path my --all --format csv 2>&1 | mine
 attntune-fake db bundle --path my -o bundle.db 2>&1 | sed 's/ [0-9][0-9]* winners/ many winners/; s/[0-9][0-9]* without/many without/'
 attntune-fake db bundle --path my --device all -o here.db 2>&1
+echo "--- winners whose binaries are not stored and cannot be built again"
+attntune-fake db export -o all.txt 2>/dev/null
+attntune-fake db import --db some.db all.txt 2>/dev/null
+sed -i 's/nothing here is compiled/another source/' my/templates/fake/tiny.c my/templates/fake/small.c
+attntune-fake db bundle --path my --db some.db --device all -o stale.db 2>&1

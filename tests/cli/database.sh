@@ -33,7 +33,16 @@ try attntune db list --db new.db
 try attntune db list --db new.db --format csv
 try attntune db prune --db new.db --dry-run
 try attntune db merge --db other.db new.db
+echo "--- files of the other kind, or none: no database is made for them"
+try attntune db merge --db x.db empty.txt
+try attntune db import --db x.db new.db
+try attntune db list --db empty.txt
 printf 'attntune results 1\nnonsense\n' >bad.txt
+try attntune db import --db x.db empty.txt bad.txt
+try attntune db merge --db x.db bad.txt
+try attntune tune fwd:f32:b1:h1:s16:d16 --db x.db --system-db bad.txt
+try attntune tune fwd:f32:b1:h1:s16:d16 --db x.db --dry-run >dry
+ls x.db* 2>&1
 try attntune db import --db new.db bad.txt
 printf 'attntune results 1\nproblem fwd:f32:b1:h1:s64:d64\n' >cut.txt
 try attntune db import --db new.db cut.txt

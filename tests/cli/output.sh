@@ -22,8 +22,9 @@ try attntune db bundle -o bundle.db
 try attntune db bundle -o none/bundle.db
 ls
 echo "--- a database that is none"
+printf 'attntune results 1\nend 0\n' >empty.txt
 try attntune db best --db folder
-try attntune db import --db folder file.c
+try attntune db import --db folder empty.txt
 try attntune db merge --db new.db folder
 try attntune db best --db pipe
-try attntune db import --db full file.c
+try attntune db import --db full empty.txt

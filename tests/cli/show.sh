@@ -11,6 +11,7 @@ head -1 "a file.c" | grep -o "'a file.c'"
 eval "$(sed -n '1s,^// ,,p' 'a file.c')" && ls 'a file.o'
 grep -E '^// (family|class) ' 'a file.c'
 grep -c '^// config .*BLOCK_K=48' 'a file.c'
+attntune show simd_forward $problem --config "OPT=-O2 BLOCK_K=48" -o "a file.c.2" && sed 1d "a file.c.2" | diff - <(sed 1d "a file.c")
 for arch in cpu:generic cpu:avx2 cpu:avx512; do
     for family in simd_forward decode_forward; do
         attntune show $family $problem --arch $arch >$family.c || exit
