@@ -141,6 +141,19 @@ __attribute__((unused)) static tensors tensors_masked(int mask, const char *shap
     return tensors_make(text, seed);
 }
 
+/* The next of the CPU's families that is no reference; NULL behind the last. *at is 0 at first. */
+__attribute__((unused)) static const char *subject_next(const cpu_host *host, size_t *at) {
+    while (*at < attn_gen_family_count(host->gen)) {
+        attn_error err = ATTN_ERROR_INIT;
+        attn_family_info info;
+        const char *name = attn_gen_family_name(host->gen, (*at)++);
+        if (CHECK_OK(attn_gen_family(host->gen, name, &info, &err), err.line) &&
+            strcmp(info.backend, "cpu") == 0 && !info.reference)
+            return name;
+    }
+    return NULL;
+}
+
 /* The host's family accepts problems of this dtype. */
 __attribute__((unused)) static bool subject_takes(const cpu_host *host, const char *family,
                                                   const char *dtype) {

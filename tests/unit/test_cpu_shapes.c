@@ -178,15 +178,11 @@ static const char *other_config(const char *family) {
 }
 
 int main(void) {
+    const char *name;
     if (!CHECK_OK(cpu_host_open(NULL, 2, &host, &err), err.line))
         return check_done();
     test_far(NULL, "f32", "");
-    for (size_t i = 0; i < attn_gen_family_count(host.gen); i++) {
-        attn_family_info info;
-        const char *name = attn_gen_family_name(host.gen, i);
-        CHECK_OK(attn_gen_family(host.gen, name, &info, &err), err.line);
-        if (strcmp(info.backend, "cpu") != 0 || info.reference)
-            continue;
+    for (size_t at = 0; (name = subject_next(&host, &at));) {
         const char *dtype = subject_takes(&host, name, "f32") ? "f32" : "bf16";
         if (!subject_takes(&host, name, dtype))
             continue;

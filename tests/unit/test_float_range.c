@@ -243,16 +243,12 @@ static void ranges(subject *s) {
 int main(void) {
     static attn_error err = ATTN_ERROR_INIT;
     cpu_host host;
+    const char *name;
     if (!CHECK_OK(cpu_host_open(NULL, 2, &host, &err), err.line))
         return check_done();
     subject reference = {.host = &host};
     ranges(&reference);
-    for (size_t i = 0; i < attn_gen_family_count(host.gen); i++) {
-        attn_family_info info;
-        const char *name = attn_gen_family_name(host.gen, i);
-        CHECK_OK(attn_gen_family(host.gen, name, &info, &err), err.line);
-        if (strcmp(info.backend, "cpu") != 0 || info.reference)
-            continue;
+    for (size_t at = 0; (name = subject_next(&host, &at));) {
         subject family = {.host = &host, .family = name};
         if (subject_takes(&host, name, "f32"))
             ranges(&family);
