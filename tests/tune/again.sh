@@ -26,27 +26,27 @@ run() { # run WORD...: sets took, milliseconds
 count() { grep -c "^$1,.*,$2," out; }
 
 again() {
-    run $a $b $c --device fake --budget $((6 * scale))s
+    run $a $b $c --device fake --budget $((3 * scale))s
     [ "$(count fake stopped)" = 3 ] || fail "it should have stopped three searches: $(cat out err)"
 
-    run $a $b $c --device fake --budget $((6 * scale))s
+    run $a $b $c --device fake --budget $((3 * scale))s
     [ "$(count fake resumed)" = 3 ] || fail "the same command searches on: $(cat out err)"
-    [ $took -le $((3000 * scale)) ] || fail "with nothing left to do it took $took ms"
+    [ $took -le $((2000 * scale)) ] || fail "with nothing left to do it took $took ms"
 
-    run $a $b $c $d --device fake --budget $((8 * scale))s
+    run $a $b $c $d --device fake --budget $((4 * scale))s
     [ "$(count fake resumed),$(count fake stopped)" = 3,1 ] || fail "one more problem: $(cat out err)"
-    [ $took -le $((5000 * scale)) ] || fail "its share is 2 s x $scale, but it took $took ms"
+    [ $took -le $((3000 * scale)) ] || fail "its share is 1 s x $scale, but it took $took ms"
 
-    run $a $b --device fake --budget $((6 * scale))s
+    run $a $b --device fake --budget $((3 * scale))s
     [ "$(count fake stopped)" = 2 ] || fail "a larger budget does not go on: $(cat out err)"
-    [ $took -ge $((4500 * scale)) ] || fail "with more to try it ended after $took ms of 6 s x $scale"
+    [ $took -ge $((2200 * scale)) ] || fail "with more to try it ended after $took ms of 3 s x $scale"
 
     # What one device does not need is not the next one's: that would be a larger budget.
     printf '[cpu]\n%s\n[fake]\n%s\n' $a $d >both.txt
-    run @both.txt --device all --budget $((8 * scale))s
+    run @both.txt --device all --budget $((4 * scale))s
     [ "$(count cpu stopped),$(count fake stopped)" = 1,1 ] || fail "two devices: $(cat out err)"
-    run @both.txt --device all --budget $((8 * scale))s
+    run @both.txt --device all --budget $((4 * scale))s
     [ "$(count cpu resumed),$(count fake resumed)" = 1,1 ] || fail "two devices again: $(cat out err)"
-    [ $took -le $((5000 * scale)) ] || fail "two devices, with nothing left to do: $took ms"
+    [ $took -le $((3000 * scale)) ] || fail "two devices, with nothing left to do: $took ms"
 }
 in_time again

@@ -8,10 +8,10 @@ sed -i 's/^  params = /  require = { { "one for each problem", { "WHAT" },\
     s/defaults = .*/defaults = function(p) return { WHAT = p.head_dim == 16 and "ok" or "compile_hang", GRAIN = 1 } end, }/' \
     "$work/planted/spaces/fake/planted.lua"
 lock_over() {
-    flock -x /tmp/attntune-fake.lock sleep $((4 * scale)) &
+    flock -x /tmp/attntune-fake.lock sleep $((2 * scale)) &
     sleep 0.3
     "$ATTNTUNE_FAKE" tune fwd:f32:b1:h2:s24:d16 fwd:f32:b1:h2:s24:d32 --device fake --path planted --family planted \
-        --budget $((8 * scale))s --format csv >out 2>err
+        --budget $((4 * scale))s --format csv >out 2>err
     grep -q '^fake,fwd:f32:b1:h2:s24:d16,.*,fake/planted,' out || fail "no winner when the lock is free: $(cat out err)"
     grep '^fake,fwd:f32:b1:h2:s24:d32,' out | grep -q 'before any variant was measured' || fail "the reason is: $(cat out err)"
     wait

@@ -10,7 +10,7 @@ locked() {
     env -u ATTNTUNE_DB "$ATTNTUNE_FAKE" bench "$problem" --device fake --path "$path" >out 2>err || fail "bench: exit code $?: $(cat err)"
     grep -q "$waiting" err && fail "it waits for nobody: $(cat err)"
 
-    hold $((9 * scale))
+    hold $((7 * scale))
     sleep 0.3
     begun=$(date +%s%N)
     tune --family planted --budget $((3 * scale))s --format csv >out 2>err && fail "it has a winner: $(cat out)"

@@ -205,7 +205,7 @@ static void check_seeds(void) {
     snprintf(best, sizeof best, "%s", result.summary[0].config);
     attn_tune_result_free(&result);
     attn_problem near = the.problem;
-    near.seq_q = near.seq_kv = 48;
+    near.seq_q = near.seq_kv = 96;
     options.problems = &near;
     options.search = "random";
     options.seed = 7;
@@ -281,7 +281,7 @@ static void check_reproducer(void) {
                                    "TILE=16 PACK=0", &result,      false};
     options.threads = 2;
     attn_tune_reproducer(&trial, &options, &line);
-    CHECK_STR(attn_str_text(&line), "attntune verify fwd:f32:b1:h1:s64:d64 --device fake "
+    CHECK_STR(attn_str_text(&line), "attntune verify fwd:f32:b1:h1:s128:d16 --device fake "
                                     "--threads 2 --family fake/toy_cost --config \"TILE=16 "
                                     "PACK=0\"");
     attn_str_free(&line);
@@ -346,7 +346,8 @@ int main(int argc, char **argv) {
         return check_done();
     snprintf(the.db_path, sizeof the.db_path, "%s/tune.db", the.folder);
     snprintf(the.toy, sizeof the.toy, "%.200s/tests/toy", source);
-    CHECK_OK(attn_problem_parse("fwd:f32:b1:h1:s64:d64", &the.problem, error, sizeof error), error);
+    CHECK_OK(attn_problem_parse("fwd:f32:b1:h1:s128:d16", &the.problem, error, sizeof error),
+             error);
     if (CHECK_OK(attn_gen_open(the.toy, &the.gen, &err), err.line) &&
         CHECK_OK(attn_probe(0, -1, &the.probed, &err), err.line)) {
         check_probe();
