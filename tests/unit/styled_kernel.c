@@ -16,9 +16,11 @@ static void load_row(const styled_kernel *s, const void *base, int64_t at, int32
 
 static float dot(const styled_kernel *s, const float *a, const float *b, int32_t n) {
     float sum[LANES_MAX] = {0}, all = 0;
-    for (int32_t d = 0; d < n; d++)
-        sum[d % s->lanes] += a[d] * b[d];
-    for (int i = 0; i < s->lanes; i++)
+    const int lanes = s->lanes;
+    for (int32_t first = 0; first < n; first += lanes)
+        for (int32_t i = 0; i < lanes && first + i < n; i++)
+            sum[i] += a[first + i] * b[first + i];
+    for (int i = 0; i < lanes; i++)
         all += sum[i];
     return all;
 }
