@@ -113,6 +113,7 @@ return family {
   defaults = function(p, dev)
     local aligned, widest = p.alignment == "a16", math.max(p.head_dim, p.head_dim_v)
     local swizzle = p.head_dim % 64 == 0 and p.head_dim_v % 64 == 0
+    local masked = p.mask ~= "none"
     local rows, keys = widest > 128 and 64 or 128, widest <= 64 and 128 or 64
     local pad = swizzle and 0 or 8
     -- Few tiles do not fill the card: smaller ones, with warps along the keys. Measured at 128.
@@ -130,11 +131,20 @@ return family {
     local pitch_v = 2 * (round_up(p.head_dim_v, 16) + pad)
     local twice = aligned and widest <= 128
       and rows * pitch + 2 * keys * (pitch + pitch_v) <= dev.smem_optin
-    return {
+    local wide = widest > 64 and p.head_dim_v <= p.head_dim -- O has a place where Q was
+    local c = {
       BLOCK_M = rows, WARPS = 4, KEY_WARPS = 1, BLOCK_N = keys, STAGES = twice and 2 or 1,
       Q_REGISTERS = false, SWIZZLE = swizzle, PAD = pad,
       COPY = aligned and "async" or "plain", EXP = "exp2", REDUCE = "shuffle",
-      STORE = aligned and "paired" or "scalar", ORDER = "sections", LAZY = 8, MIN_BLOCKS = 1,
+      STORE = not aligned and "scalar" or wide and "staged" or "paired",
+      ORDER = masked and "sections" or "row", LAZY = 8, MIN_BLOCKS = 1,
     }
+    -- Long rows of 64 columns, two blocks a multiprocessor with three buffers each, if they fit.
+    local smem = rows * pitch + 3 * 96 * (pitch + pitch_v)
+    if masked and aligned and p.head_dim == 64 and p.head_dim_v == 64 and p.seq_q > 1024
+      and smem <= dev.smem_optin and 2 * (smem + 1024) <= dev.smem_per_sm then
+      c.BLOCK_N, c.STAGES, c.Q_REGISTERS, c.STORE, c.MIN_BLOCKS = 96, 3, true, "staged", 2
+    end
+    return c
   end,
 }
