@@ -13,7 +13,7 @@ static gpu_rig rig;
 /* So many masked tiles that cuda/wgmma_forward's blocks take them from a counter in the workspace,
  * which is cleared before each launch. */
 static const char counted[] = "fwd:f16:b1:hq64:hkv8:s1152:d128:causal:lse";
-static const char counted_narrow[] = "fwd:bf16:b2:h60:s640:d64:causal:lse";
+static const char counted_narrow[] = "fwd:bf16:b3:h60:s512:d64:causal:lse";
 
 static void test_counted(void) {
     static const char *const problems[] = {counted, counted_narrow};

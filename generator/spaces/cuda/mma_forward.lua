@@ -139,11 +139,22 @@ return family {
       STORE = not aligned and "scalar" or wide and "staged" or "paired",
       ORDER = masked and "sections" or "row", LAZY = 8, MIN_BLOCKS = 1,
     }
-    -- Long rows of 64 columns, two blocks a multiprocessor with three buffers each, if they fit.
-    local smem = rows * pitch + 3 * 96 * (pitch + pitch_v)
-    if masked and aligned and p.head_dim == 64 and p.head_dim_v == 64 and p.seq_q > 1024
-      and smem <= dev.smem_optin and 2 * (smem + 1024) <= dev.smem_per_sm then
-      c.BLOCK_N, c.STAGES, c.Q_REGISTERS, c.STORE, c.MIN_BLOCKS = 96, 3, true, "staged", 2
+    -- Masked rows of 64 columns: the shorter they are, the finer the tiles; several blocks a
+    -- multiprocessor, if they fit.
+    if masked and aligned and p.head_dim == 64 and p.head_dim_v == 64 then
+      local better = {
+        BLOCK_N = 96, STAGES = 3, Q_REGISTERS = true, STORE = "staged", MIN_BLOCKS = 2,
+      }
+      if p.seq_q <= 512 then
+        better.BLOCK_M, better.WARPS, better.BLOCK_N, better.ORDER = 64, 2, 64, "longest_first"
+      elseif p.seq_q <= 1024 then
+        better = { BLOCK_N = 64, Q_REGISTERS = true }
+      end
+      local tiles_of = (better.BLOCK_M or rows) + 2 * (better.STAGES or 2) * better.BLOCK_N
+      local smem = tiles_of * pitch
+      if smem <= dev.smem_optin and (better.MIN_BLOCKS or 1) * (smem + 1024) <= dev.smem_per_sm then
+        for name, value in pairs(better) do c[name] = value end
+      end
     end
     return c
   end,

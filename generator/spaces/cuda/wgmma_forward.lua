@@ -158,6 +158,7 @@ return family {
       set { CONSUMERS = 3, STAGES = 3, Q_BUFFERS = 2, Q_REGISTERS = false, HALF = true,
         ACROSS = true, SECTION = 32 }
       set(p.seq_q <= 2048 and { SCHEDULE = "static" } or { BLOCK_N = 112 })
+      if p.seq_q > 8192 then set { Q_BUFFERS = 1, Q_REGISTERS = true, PINGPONG = false } end
     elseif large and narrow then -- consumers wait more than they compute
       set { CONSUMERS = 3, Q_BUFFERS = 2, Q_REGISTERS = false, PINGPONG = false }
       if p.seq_q <= 2048 then set { CONSUMERS = 4, BLOCK_N = 64 } end
@@ -165,7 +166,7 @@ return family {
       set { CONSUMERS = 3, Q_REGISTERS = false }
       c.BLOCK_N = d <= 96 and 112 or d <= 112 and 96 or 80
       if masked and d > 112 then
-        set { STAGES = 3, Q_BUFFERS = 2, PINGPONG = false, HALF = true, ACROSS = true }
+        set { STAGES = 3, Q_BUFFERS = 2, PINGPONG = false, HALF = true, ACROSS = not grouped }
         if not grouped then c.SCHEDULE = "static" end
       end
     elseif masked and d > 112 then
@@ -177,6 +178,9 @@ return family {
         set { BLOCK_N = 64, STAGES = 3, Q_BUFFERS = 2 }
       elseif p.seq_q <= 2048 then
         set { Q_BUFFERS = 2, Q_REGISTERS = false, SECTION = 32 }
+        if grouped then set { CONSUMERS = 3, BLOCK_N = 64, STAGES = 3, ACROSS = true } end
+      elseif p.seq_q <= 8192 then
+        set { PINGPONG = true, HALF = true, ACROSS = true }
       end
     end
     return c
