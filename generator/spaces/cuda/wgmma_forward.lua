@@ -26,7 +26,6 @@ return family {
     { "LAZY", { 8, 0 }, "rescale O only when a row's maximum has risen by 2^LAZY (0: always)" },
     { "INTEGER_MAX", { true, false }, "maxima are of the scores' bits, three at a time" },
     { "HALF", { false, true }, "a first tile of which only the first half is seen is halved" },
-    { "ACROSS", { true, false }, "a job is stored while the next one begins" },
     { "SCHEDULE", { "static", "atomic" }, "blocks take tiles by turns, or from a counter" },
     { "ORDER", { "longest_first", "row" }, "the last tiles of all heads first, or head by head" },
     { "SECTION", { 0, 4, 8, 16, 32 }, "MiB of K and V whose heads share the cache; 0: all heads" },
@@ -34,7 +33,7 @@ return family {
 
   core = {
     BLOCK_N = { 64, 80, 112, 128 }, STAGES = { 2, 3 }, LAZY = { 8 }, INTEGER_MAX = { true },
-    Q_REGISTERS = { false, true }, SECTION = { 0, 8, 32 },
+    SECTION = { 0, 8, 32 },
   },
 
   derive = function(c, p)
@@ -80,9 +79,6 @@ return family {
     { "scores and outputs fit the registers",
       { "CONSUMERS", "BLOCKS_PER_SM", "BLOCK_N", "STAGES", "Q_BUFFERS", "Q_REGISTERS" },
       function(c) return c.TILE_REGISTERS + c.Q_FRAGMENTS <= c.REGISTERS - 28 end },
-    { "the next Q has no place before outputs are stored",
-      { "CONSUMERS", "BLOCKS_PER_SM", "BLOCK_N", "STAGES", "Q_BUFFERS", "ACROSS" },
-      function(c) return not c.ACROSS or not c.OVERLAY or c.Q_BUFFERS == 2 end },
     { "head by head there are no sections", { "ORDER", "SECTION" },
       function(c) return c.ORDER ~= "row" or c.SECTION == 0 end },
     { "taking turns needs two consumers", { "CONSUMERS", "PINGPONG" },
@@ -107,6 +103,7 @@ return family {
   end,
 
   -- What was fastest on an H200 (tests/peers/performance.md).
+  -- What was fastest on an H200 (tests/peers/performance.md).
   defaults = function(p, dev)
     local d = math.max(p.head_dim, p.head_dim_v)
     local masked, narrow, grouped = p.mask ~= "none", d <= 64, p.heads_q > p.heads_kv
@@ -116,10 +113,14 @@ return family {
     local c = {
       CONSUMERS = 2, BLOCKS_PER_SM = 1, BLOCK_N = 128, STAGES = 2, Q_BUFFERS = 1,
       Q_REGISTERS = d <= 128, PINGPONG = true, LAZY = 8, INTEGER_MAX = true, HALF = false,
-      ACROSS = false,
       SCHEDULE = "static", ORDER = "row", SECTION = 0,
     }
     local function set(changes) for name, value in pairs(changes) do c[name] = value end end
+    local function by_length(rows) -- the first row whose length is not exceeded
+      for _, row in ipairs(rows) do
+        if p.seq_q <= row[1] then return set(row[2]) end
+      end
+    end
 
     -- Short masked rows: the heads at work fit the cache, else every tile of queries reads K and V
     -- from memory. Jobs that are dealt by turns must be the longest first over all heads.
@@ -145,42 +146,42 @@ return family {
     if d > 128 then
       c.BLOCK_N = d <= 192 and 96 or 64
       if masked and many and d > 192 then
-        set(p.seq_q <= 512 and { SECTION = 32 }
-          or p.seq_q <= 2048 and { SCHEDULE = "static", SECTION = 4 }
-          or { PINGPONG = false, HALF = true, SCHEDULE = "static" })
+        by_length {
+          { 512, { SECTION = 32 } },
+          { 2048, { SCHEDULE = "static", SECTION = 4 } },
+          { math.huge, { SCHEDULE = "static", PINGPONG = false, HALF = true } },
+        }
       end
     elseif few then
       set { CONSUMERS = 1, BLOCKS_PER_SM = 2, BLOCK_N = 64, PINGPONG = false }
-    elseif narrow and masked and (p.seq_q <= 512 or p.seq_q <= 2048 and not large) then
+    elseif narrow and masked and p.seq_q <= (large and 512 or 2048) then
       -- others hide one's beginning and end
       set { CONSUMERS = 1, BLOCKS_PER_SM = 3, BLOCK_N = 64, STAGES = 3, PINGPONG = false }
-    elseif large and narrow and masked then
-      set { CONSUMERS = 3, STAGES = 3, Q_BUFFERS = 2, Q_REGISTERS = false, HALF = true,
-        ACROSS = true, SECTION = 32 }
-      set(p.seq_q <= 2048 and { SCHEDULE = "static" } or { BLOCK_N = 112 })
-      if p.seq_q > 8192 then set { Q_BUFFERS = 1, Q_REGISTERS = true, PINGPONG = false } end
     elseif large and narrow then -- consumers wait more than they compute
-      set { CONSUMERS = 3, Q_BUFFERS = 2, Q_REGISTERS = false, PINGPONG = false }
-      if p.seq_q <= 2048 then set { CONSUMERS = 4, BLOCK_N = 64 } end
+      set { CONSUMERS = 3, Q_BUFFERS = 2, Q_REGISTERS = false, PINGPONG = masked }
+      if masked then
+        set { STAGES = 3, HALF = true, SECTION = 32 }
+        by_length { { 2048, { SCHEDULE = "static" } }, { math.huge, { BLOCK_N = 112 } } }
+      else
+        by_length { { 2048, { CONSUMERS = 4, BLOCK_N = 64 } } }
+      end
     elseif large then
       set { CONSUMERS = 3, Q_REGISTERS = false }
       c.BLOCK_N = d <= 96 and 112 or d <= 112 and 96 or 80
       if masked and d > 112 then
-        set { STAGES = 3, Q_BUFFERS = 2, PINGPONG = false, HALF = true, ACROSS = not grouped }
-        if not grouped then c.SCHEDULE = "static" end
+        set { STAGES = 3, Q_BUFFERS = 2, PINGPONG = false, HALF = true }
+        c.SCHEDULE = grouped and "atomic" or "static"
       end
     elseif masked and d > 112 then
       c.PINGPONG = false
-      if not many then
-        set { Q_BUFFERS = 2, BLOCK_N = p.seq_q <= 1024 and 64 or 128,
-          HALF = p.seq_q > 1024 and p.seq_q <= 2048 }
-      elseif p.seq_q <= 512 then
-        set { BLOCK_N = 64, STAGES = 3, Q_BUFFERS = 2 }
-      elseif p.seq_q <= 2048 then
-        set { Q_BUFFERS = 2, Q_REGISTERS = false, SECTION = 32 }
-        if grouped then set { CONSUMERS = 3, BLOCK_N = 64, STAGES = 3, ACROSS = true } end
-      elseif p.seq_q <= 8192 then
-        set { PINGPONG = true, HALF = true, ACROSS = true }
+      if many then
+        by_length {
+          { 512, { BLOCK_N = 64, STAGES = 3, Q_BUFFERS = 2 } },
+          { 2048, { Q_BUFFERS = 2, Q_REGISTERS = false, SECTION = 32 } },
+        }
+      else
+        set { Q_BUFFERS = 2 }
+        by_length { { 1024, { BLOCK_N = 64 } }, { 2048, { HALF = true } } }
       end
     end
     return c
