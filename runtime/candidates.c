@@ -12,6 +12,15 @@
 #include "context.h"
 #include "stale.h"
 
+/* A default depends on the sizes, and a class is made for all that come: beside the families'
+ * defaults for the problem at hand it has those for these, each of the first family that admits it.
+ */
+static const struct {
+    int32_t batch, seq_q, seq_kv;
+} typical[] = {{32, 512, 512}, {8, 2048, 2048}, {2, 8192, 8192}, {1, 1, 8192}};
+
+enum { TYPICAL = sizeof typical / sizeof typical[0] };
+
 /* What is gathered while a class is made. */
 struct maker {
     attn_context *ctx;
@@ -21,6 +30,7 @@ struct maker {
     bool lean; /* load only what is stored with its binary */
     attn_class *entry;
     size_t capacity;
+    bool has_typical[TYPICAL];
     attn_error failure; /* the last candidate that could not be loaded */
 };
 
@@ -193,43 +203,50 @@ static attn_status add_database(struct maker *m, const char *path, attn_db_mode 
     return status;
 }
 
-/* A default depends on the sizes, and a class is made for all that come: beside the default for
- * the problem at hand a family has that for the first of these that it admits. */
-static const struct { int32_t batch, seq_q, seq_kv; } typical[] = {{8, 2048, 2048}, {1, 1, 8192}};
+static const attn_candidate *find(const struct maker *m, const char *family, const char *config) {
+    for (size_t i = 0; m->entry && i < m->entry->count; i++) {
+        const attn_candidate *c = &m->entry->candidate[i];
+        if (strcmp(c->family, family) == 0 && strcmp(c->config, config) == 0)
+            return c;
+    }
+    return NULL;
+}
 
 /* The family's default for a problem of the class, if it admits that and it compiles. rank: of the
- * family among the others. */
+ * family among the others. *serves: the problem is within the limits of what is there now. */
 static attn_status add_default(struct maker *m, const char *family, const attn_problem *problem,
-                               attn_origin origin, int rank, bool *admitted, attn_error *err) {
+                               attn_origin origin, int rank, bool *serves, attn_error *err) {
     attn_variant variant = {0};
     attn_str toolchain = ATTN_STR_INIT;
     attn_error failure = ATTN_ERROR_INIT;
     attn_candidate c = {.exact = origin, .near = origin, .penalty = rank, .expected_ns = NAN};
     attn_candidate_sizes(problem, c.log_size);
-    attn_status status = render(m, family, problem, NULL, &variant, &failure);
-    *admitted = status != ATTN_ERR_NOT_ACCEPTED;
-    if (status == ATTN_OK)
+    attn_status status = render(m, family, problem, NULL, &variant, &failure), added = ATTN_OK;
+    if (status == ATTN_OK && !find(m, family, variant.config)) {
         status = attn_kernel_rendered(m->device, &variant, &c.loaded, &toolchain, &failure);
-    if (status != ATTN_OK && *admitted)
+        if (status == ATTN_OK)
+            added = add(m, family, variant.config, c, err);
+    }
+    const attn_candidate *there = status == ATTN_OK ? find(m, family, variant.config) : NULL;
+    *serves = there && there->loaded && !attn_limits_broken(&there->loaded->launch, problem);
+    if (status != ATTN_OK && status != ATTN_ERR_NOT_ACCEPTED)
         m->failure = failure;
-    status = status == ATTN_OK ? add(m, family, variant.config, c, err) : ATTN_OK;
     attn_variant_free(&variant);
     attn_str_free(&toolchain);
-    return status;
+    return added;
 }
 
 static attn_status add_family(struct maker *m, const char *family, attn_origin origin, int rank,
                               attn_error *err) {
-    bool admitted;
-    ATTN_TRY(add_default(m, family, m->problem, origin, rank, &admitted, err));
-    for (size_t i = 0; i < sizeof typical / sizeof typical[0]; i++) {
+    bool serves;
+    ATTN_TRY(add_default(m, family, m->problem, origin, rank, &serves, err));
+    for (size_t i = 0; i < TYPICAL; i++) {
         attn_problem other = *m->problem;
         other.batch = typical[i].batch;
         other.seq_q = typical[i].seq_q;
         other.seq_kv = typical[i].seq_kv;
-        ATTN_TRY(add_default(m, family, &other, origin, rank, &admitted, err));
-        if (admitted)
-            break;
+        if (!m->has_typical[i])
+            ATTN_TRY(add_default(m, family, &other, origin, rank, &m->has_typical[i], err));
     }
     return ATTN_OK;
 }
