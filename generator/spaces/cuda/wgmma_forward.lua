@@ -31,6 +31,11 @@ return family {
     { "SECTION", { 0, 4, 8, 16, 32 }, "MiB of K and V whose heads share the cache; 0: all heads" },
   },
 
+  -- Not in core, since they gave nothing or lost wherever they were measured, but for cases that
+  -- the defaults name: maxima of floats, rescaling always, tiles of 32, 48, 96 and above 128 keys,
+  -- sections of 4 and 16 MiB. Not in the space: exponentials by turns of the warpgroups, or by a
+  -- polynomial, sums behind the exponentials, several running maxima a row, a job stored while the
+  -- next begins (tests/peers/performance.md).
   core = {
     BLOCK_N = { 64, 80, 112, 128 }, STAGES = { 2, 3 }, LAZY = { 8 }, INTEGER_MAX = { true },
     SECTION = { 0, 8, 32 },
