@@ -2,7 +2,7 @@
  * DRAWN variants of each, built by NVRTC or nvJitLink.
  *
  *     test_cuda_compile [-v] [FAMILY|all [DRAWN]]     -v: registers, spills and bytes of each;
- *                                                     DRAWN for each architecture, 8 if not given
+ *                                                     DRAWN for each architecture, 20 if not given
  *
  * Fails where the compilers are missing: a build that cannot check its kernels says so. */
 #include <pthread.h>
@@ -146,7 +146,7 @@ int main(int argc, char **argv) {
     attn_error err = ATTN_ERROR_INIT;
     bool verbose = argc > 1 && strcmp(argv[1], "-v") == 0;
     const char *only = argc > 1 + verbose ? argv[1 + verbose] : NULL;
-    size_t drawn = argc > 2 + verbose ? (size_t)atol(argv[2 + verbose]) : 8;
+    size_t drawn = argc > 2 + verbose ? (size_t)atol(argv[2 + verbose]) : 20;
     if (!CHECK_OK(attn_gen_open(getenv("ATTNTUNE_PATH"), &gen, &err), err.line))
         return check_done();
     for (size_t d = 0; attn_gen_profile_name(gen, d); d++) {
