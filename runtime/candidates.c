@@ -203,50 +203,58 @@ static attn_status add_database(struct maker *m, const char *path, attn_db_mode 
     return status;
 }
 
+/* One with that configuration that is loaded: its kernel serves again. */
 static const attn_candidate *find(const struct maker *m, const char *family, const char *config) {
     for (size_t i = 0; m->entry && i < m->entry->count; i++) {
         const attn_candidate *c = &m->entry->candidate[i];
-        if (strcmp(c->family, family) == 0 && strcmp(c->config, config) == 0)
+        if (c->loaded && !c->stale[0] && strcmp(c->family, family) == 0 &&
+            strcmp(c->config, config) == 0)
             return c;
     }
     return NULL;
 }
 
 /* The family's default for a problem of the class, if it admits that and it compiles. rank: of the
- * family among the others. *serves: the problem is within the limits of what is there now. */
+ * family among the others. *fit: OK; NOT_ACCEPTED, by the family or the kernel's limits; else why
+ * there is no kernel. */
 static attn_status add_default(struct maker *m, const char *family, const attn_problem *problem,
-                               attn_origin origin, int rank, bool *serves, attn_error *err) {
+                               attn_origin origin, int rank, attn_status *fit, attn_error *err) {
     attn_variant variant = {0};
     attn_str toolchain = ATTN_STR_INIT;
     attn_error failure = ATTN_ERROR_INIT;
     attn_candidate c = {.exact = origin, .near = origin, .penalty = rank, .expected_ns = NAN};
     attn_candidate_sizes(problem, c.log_size);
-    attn_status status = render(m, family, problem, NULL, &variant, &failure), added = ATTN_OK;
-    if (status == ATTN_OK && !find(m, family, variant.config)) {
-        status = attn_kernel_rendered(m->device, &variant, &c.loaded, &toolchain, &failure);
-        if (status == ATTN_OK)
-            added = add(m, family, variant.config, c, err);
+    attn_status status = render(m, family, problem, NULL, &variant, &failure);
+    if (status == ATTN_OK) {
+        const attn_candidate *same = find(m, family, variant.config);
+        c.loaded = same ? same->loaded : NULL;
+        if (!same)
+            status = attn_kernel_rendered(m->device, &variant, &c.loaded, &toolchain, &failure);
     }
-    const attn_candidate *there = status == ATTN_OK ? find(m, family, variant.config) : NULL;
-    *serves = there && there->loaded && !attn_limits_broken(&there->loaded->launch, problem);
     if (status != ATTN_OK && status != ATTN_ERR_NOT_ACCEPTED)
         m->failure = failure;
+    *fit = status;
+    if (status == ATTN_OK && attn_limits_broken(&c.loaded->launch, problem))
+        *fit = ATTN_ERR_NOT_ACCEPTED;
+    status = status == ATTN_OK ? add(m, family, variant.config, c, err) : ATTN_OK;
     attn_variant_free(&variant);
     attn_str_free(&toolchain);
-    return added;
+    return status;
 }
 
 static attn_status add_family(struct maker *m, const char *family, attn_origin origin, int rank,
                               attn_error *err) {
-    bool serves;
-    ATTN_TRY(add_default(m, family, m->problem, origin, rank, &serves, err));
-    for (size_t i = 0; i < TYPICAL; i++) {
+    attn_status fit;
+    ATTN_TRY(add_default(m, family, m->problem, origin, rank, &fit, err));
+    for (size_t i = 0; i < TYPICAL && (fit == ATTN_OK || fit == ATTN_ERR_NOT_ACCEPTED); i++) {
         attn_problem other = *m->problem;
         other.batch = typical[i].batch;
         other.seq_q = typical[i].seq_q;
         other.seq_kv = typical[i].seq_kv;
-        if (!m->has_typical[i])
-            ATTN_TRY(add_default(m, family, &other, origin, rank, &m->has_typical[i], err));
+        if (m->has_typical[i])
+            continue;
+        ATTN_TRY(add_default(m, family, &other, origin, rank, &fit, err));
+        m->has_typical[i] = fit == ATTN_OK;
     }
     return ATTN_OK;
 }

@@ -14,19 +14,24 @@ static const double FINALS_SHARE = 0.5; /* of a problem's time, at most */
 static const int64_t PROGRESS_NS = 100000000;
 static const double SHARES[ATTN_SHARES] = {1.01, 1.03, 1.05};
 enum { LOOK_MS = 40, LATE_MS = 200, WORKERS_MAX = 129 };
+enum { PATIENT_TRIES = 4 }; /* more time helps a first variant that is slow, not many that fail */
 
 static int64_t later(int64_t ns, double seconds) {
     return ns == INT64_MAX ? ns : ns + (int64_t)(seconds * 1e9);
 }
 
 /* While nothing at all has been measured, the problem may take longer than its part. */
+static bool may_wait(const attn_job *job) {
+    return isnan(job->best_ns) && job->summary->tried < PATIENT_TRIES;
+}
+
 static int64_t last_ns(const attn_job *job) {
-    return isnan(job->best_ns) ? job->time.patient_ns : job->time.end_ns;
+    return may_wait(job) ? job->time.patient_ns : job->time.end_ns;
 }
 
 bool attn_job_is_patient(const attn_job *job) {
     int64_t now = attn_now_ns();
-    return isnan(job->best_ns) && now >= job->search_end_ns && now < job->time.patient_ns;
+    return may_wait(job) && now >= job->search_end_ns && now < job->time.patient_ns;
 }
 
 /* What the search has measured so far, one after the other: the final rounds decide. */

@@ -18,6 +18,7 @@ attn_status attn_stop_open(int *fd, attn_error *err) {
     sigset_t set;
     ending_signals(&set);
     *fd = -1;
+    attn_interrupt_watch();
     if (sigprocmask(SIG_BLOCK, &set, NULL) == 0)
         *fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
     if (*fd < 0)

@@ -18,8 +18,8 @@ fail() {
 }
 # What others do on the machine may delay a run beyond any limit, and leave it too little time: then
 # once more, with all times twice, four and eight times as long. A fault is there each time.
-in_time() { # in_time FUNCTION: ends the test; $scale is what the function's times are multiplied by
-    for scale in 1 2 4 8; do
+in_time() { # in_time FUNCTION [SCALES]: ends the test; $scale is what the function multiplies times by
+    for scale in ${2:-1 2 4 8}; do
         bad=0
         rm -f "$ATTNTUNE_DB"*
         "$1" >attempt 2>&1
