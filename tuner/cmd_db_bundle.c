@@ -194,6 +194,7 @@ int attn_cmd_db_bundle(attn_cli *cli) {
         return attn_misuse("%s exists; name a new file", cli->args.output);
     ATTN_STEP(attn_cli_gen(cli));
     ATTN_STEP(attn_cli_problems(cli, cli->args.word, cli->args.words));
+    ATTN_STEP(attn_cli_stop(cli)); /* so that no compiler is left behind */
     ATTN_STEP(attn_cli_devices(cli));
     if (!cli->args.device)
         cli->devices = 0; /* winners of all machines; devices are for building */

@@ -147,6 +147,7 @@ int attn_cmd_show(attn_cli *cli) {
     ATTN_STEP(attn_cli_problems(cli, cli->args.word + 1, 1));
     if (cli->problems != 1)
         return attn_misuse("show takes one problem, and %s holds more", cli->args.word[1]);
+    ATTN_STEP(attn_cli_stop(cli)); /* so that no compiler is left behind */
     int code = find_values(cli, family.name, &values, &count);
     if (code == ATTN_EXIT_OK)
         code = show(cli, &family, values, count);

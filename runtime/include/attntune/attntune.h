@@ -272,8 +272,10 @@ typedef struct attn_forward_tensors {
     { .size = sizeof(attn_forward_tensors), .scale = NAN }
 #endif
 
-/* Sets the strides of q, k, v and o for contiguous tensors in the problem's layout (qkv: rows of
- * heads_q*d + heads_kv*d + heads_kv*dv elements, whose parts the caller points q, k, v into). */
+/* Sets the strides of q, k, v and o for tensors without gaps in the problem's layout (qkv: rows of
+ * heads_q*d + heads_kv*d + heads_kv*dv elements, whose parts the caller points q, k, v into). For
+ * alignment a16 the d and dv of each row are rounded up to whole 16 bytes, so where they are not
+ * such a multiple a tensor takes more memory than its elements: batch * stride[0] elements. */
 ATTN_API void attn_forward_strides(const attn_problem *problem, attn_forward_tensors *tensors);
 
 /* Runs the problem with the best kernel known. The choice for a class of problems is made once,
