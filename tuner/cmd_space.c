@@ -66,6 +66,7 @@ static attn_status lint_compile(void *user, const attn_variant *variant,
 static int lint_family(attn_cli *cli, lint_run *run, size_t *faults) {
     attn_error err = ATTN_ERROR_INIT;
     size_t found = 0;
+    attn_say("%s: building pairs of variants, which may take minutes", run->family);
     attn_status status =
         attn_gen_lint(cli->gen, run->family, lint_compile, lint_line, run, &found, &err);
     *faults += found;

@@ -195,8 +195,8 @@ int main(int argc, char **argv) {
         attn_str_append_f(&command, "%s%s", i ? " " : "", i ? argv[i] : "attntune");
     attn_cli cli = {.command = attn_str_text(&command), .stop_fd = -1};
     int code = dispatch(argc, argv, &cli);
+    int signal_come = attn_stop_end(cli.stop_fd); /* wherever it was waited for something */
     code = write_out(&cli.out, code);
-    int signal_come = attn_stop_signal(cli.stop_fd); /* wherever it was waited for something */
     if (signal_come)
         code = ATTN_EXIT_SIGNAL + signal_come;
     attn_cli_close(&cli);

@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <string.h>
 #include <sys/signalfd.h>
+#include <time.h>
 
 #include "core/interrupt.h"
 
@@ -28,4 +29,17 @@ attn_status attn_stop_open(int *fd, attn_error *err) {
 
 int attn_stop_signal(int fd) {
     return fd < 0 ? 0 : attn_interrupt_pending();
+}
+
+int attn_stop_end(int fd) {
+    const struct timespec at_once = {0, 0};
+    sigset_t set;
+    int first = attn_stop_signal(fd);
+    if (fd < 0)
+        return 0;
+    ending_signals(&set);
+    while (sigtimedwait(&set, NULL, &at_once) > 0)
+        continue; /* taken, or the next line would let it end the process now */
+    (void)sigprocmask(SIG_UNBLOCK, &set, NULL);
+    return first;
 }

@@ -12,4 +12,8 @@ attn_status attn_stop_open(int *fd, attn_error *err);
 /* The signal that has come, or 0; once it has told one it tells the same again. fd -1: 0. */
 int attn_stop_signal(int fd);
 
+/* The same, and from now on a signal ends the process: what is left to do is to write results, and
+ * their reader may never take them. */
+int attn_stop_end(int fd);
+
 #endif
