@@ -13,7 +13,7 @@
 #include "stale.h"
 
 /* A default depends on the sizes, and a class is made for all that come: beside the families'
- * defaults for the problem at hand it has those for these, each of the first family that admits it.
+ * defaults for the problem at hand it has those for these, each of the first family that serves it.
  */
 static const struct {
     int32_t batch, seq_q, seq_kv;
@@ -203,12 +203,13 @@ static attn_status add_database(struct maker *m, const char *path, attn_db_mode 
     return status;
 }
 
-/* One with that configuration that is loaded: its kernel serves again. */
+/* One with that configuration that is loaded: its kernel serves again. Not one of another device,
+ * for which the same configuration may be rendered otherwise. */
 static const attn_candidate *find(const struct maker *m, const char *family, const char *config) {
     for (size_t i = 0; m->entry && i < m->entry->count; i++) {
         const attn_candidate *c = &m->entry->candidate[i];
-        if (c->loaded && !c->stale[0] && strcmp(c->family, family) == 0 &&
-            strcmp(c->config, config) == 0)
+        if (c->loaded && !c->stale[0] && c->exact != ATTN_ORIGIN_ARCH &&
+            strcmp(c->family, family) == 0 && strcmp(c->config, config) == 0)
             return c;
     }
     return NULL;
