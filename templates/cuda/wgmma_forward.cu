@@ -6,6 +6,8 @@
 // and while a tile is softened the other warpgroup's products run (ping-pong). Keys are taken from
 // the last tile to the first, so that tiles cut by a causal mask come first. P never leaves the
 // registers. The producer's one thread loads K and V ahead through STAGES buffers each.
+//
+// With ACROSS a job's outputs are stored while the next one's first scores are computed.
 #include "attn_abi.h"
 #include "attn_hopper.cuh"
 #include "wgmma_jobs.cuh"
@@ -26,6 +28,7 @@ constexpr bool PINGPONG = $(PINGPONG);       // warpgroups take turns at issuing
 constexpr int LAZY = $(LAZY);                // maxima are raised when weights reach 2^LAZY, or 1
 constexpr bool INTEGER_MAX = $(INTEGER_MAX); // maxima are of the scores' bits, three at a time
 constexpr bool HALF = $(HALF); // a first tile of which only the first half is seen is halved
+constexpr bool ACROSS = $(ACROSS); // a job is stored while the next one begins
 constexpr bool ATOMIC = $(SCHEDULE == "atomic"); // tiles come from a counter, else by turns
 constexpr bool LONGEST_FIRST = $(ORDER == "longest_first"); // last tile of every head first
 constexpr int SECTION = $(SECTION); // MiB of K and V whose heads are worked on together
@@ -229,6 +232,10 @@ ATTN_DEVICE void issue_outputs(state &st, int stage) {
 
 //--- a consumer -----------------------------------------------------------------------------------
 
+ATTN_DEVICE attn_u32 q_operand(int group, int stage) {
+    return attn_descriptor(base() + stage * Q_BYTES + group * 64 * 128, 16);
+}
+
 ATTN_DEVICE void take_q(state &st, int group, int stage) {
     if constexpr (Q_REGISTERS) {
         const int lane = threadIdx.x % 32, row = 64 * group + threadIdx.x / 32 % 4 * 16 + lane % 16;
@@ -273,40 +280,12 @@ template <int KEYS> ATTN_DEVICE void pack(state &st) {
         st.p[i] = i < KEYS / 4 ? attn_pack2<BF16>(st.s[2 * i], st.s[2 * i + 1]) : 0;
 }
 
-// The first tile, of which no row sees more than its first KEYS keys; nothing else is in flight.
-template <int KEYS>
-ATTN_DEVICE void begin(state &st, const attn_rows &r, attn_u32 q_low, int first_key, int first_row,
-                       ring &k) {
-    float(&s)[KEYS / 2] = reinterpret_cast<float(&)[KEYS / 2]>(st.s);
-    float alpha[2]; // of no use yet
-    issue_scores(st, s, q_low, k.stage);
-    attn_wgmma_wait<0>();
-    attn_pin(s);
-    attn_barrier_arrive_by_warp(kv_barrier(EMPTY, false, k.stage));
-    k.advance();
-    attn_rows_look<MASKED, WINDOW>(r, s, first_key, first_row);
-    attn_softmax_raise(st.x, s, r.scale, r.rise, alpha);
-    attn_softmax_weights(st.x, s, r.scale);
-    pack<KEYS>(st);
-}
-
-ATTN_DEVICE void attend(const attn_job &w, state &st, const attn_rows &r, int group, int q,
-                        ring &k) {
-    const attn_u32 q_low = attn_descriptor(base() + q * Q_BYTES + group * 64 * 128, 16);
+// The tiles before the n-th, whose weights are there already: scores of each, and outputs of the
+// one behind it.
+ATTN_DEVICE void attend(const attn_job &w, state &st, const attn_rows &r, int n, int group,
+                        attn_u32 q_low, ring &k) {
     const int first_row = w.row + 64 * group;
     float alpha[2];
-    int n = w.end - 1;
-    take_q(st, group, q);
-    if constexpr (MASKED)
-        n = skip(w, r, first_row, group, k);
-
-    attn_barrier_wait(kv_barrier(FULL, false, k.stage), k.parity);
-    const int end = MASKED ? min(r.seq_kv, first_row + 64 + r.right) : r.seq_kv;
-    if (HALF && end <= n * BLOCK_N + HALF_N)
-        begin<HALF ? HALF_N : BLOCK_N>(st, r, q_low, n * BLOCK_N, first_row, k);
-    else
-        begin<BLOCK_N>(st, r, q_low, n * BLOCK_N, first_row, k);
-
     for (n--; n >= w.begin; n--) {
         const ring v = k.before(); // V follows K by one tile
         attn_barrier_wait(kv_barrier(FULL, false, k.stage), k.parity);
@@ -334,14 +313,6 @@ ATTN_DEVICE void attend(const attn_job &w, state &st, const attn_rows &r, int gr
             rescale(st, alpha);
         pack<BLOCK_N>(st);
     }
-    const ring v = k.before();
-    if constexpr (!Q_REGISTERS && !OVERLAY)
-        attn_barrier_arrive_by_warp(q_barrier(EMPTY, q));
-    attn_barrier_wait(kv_barrier(FULL, true, v.stage), v.parity);
-    issue_outputs(st, v.stage);
-    attn_wgmma_wait<0>();
-    attn_pin(st.o);
-    attn_barrier_arrive_by_warp(kv_barrier(EMPTY, true, v.stage));
 }
 
 // Writes the rows' LSE; gives what their outputs are to be multiplied by.
@@ -364,10 +335,8 @@ ATTN_DEVICE void finish_rows(const attn_forward_args &a, const attn_job &w, cons
 // O goes through shared memory: each warp stages its 16 rows, as many columns as there is room for,
 // and has them stored in the background.
 ATTN_DEVICE void store(const attn_forward_args &a, const attn_job &w, const state &st,
-                       const attn_rows &r, int group, int q) {
+                       const float (&factor)[2], int group, int q) {
     const int lane = threadIdx.x % 32, slab = 64 * group + threadIdx.x / 32 % 4 * 16;
-    float factor[2];
-    finish_rows(a, w, st, r, factor);
     if constexpr (OVERLAY)
         attn_named_sync(6 + group, 128); // the whole warpgroup has done with its rows of Q
     const attn_u32 o = base() + (OVERLAY ? q * Q_BYTES : O_AT) + slab * 128;
@@ -401,26 +370,97 @@ ATTN_DEVICE void store(const attn_forward_args &a, const attn_job &w, const stat
         attn_barrier_arrive_by_warp(q_barrier(EMPTY, q));
 }
 
+// The job of the next Q, once that is there.
+ATTN_DEVICE attn_job await(const q_ring &q) {
+    attn_barrier_wait(q_barrier(FULL, q.stage), q.parity);
+    return *job_of_q(q.stage);
+}
+
+// A job whose outputs are complete, but for their factors, and yet to be stored.
+struct finished {
+    attn_job job;
+    float factor[2];
+    int stage; // of its Q
+    bool any;
+};
+
+// Weights of a job's first tile, of which no row sees more than its first KEYS keys. What an
+// earlier job left is stored while the scores are computed.
+template <int KEYS>
+ATTN_DEVICE void begin(const attn_forward_args &a, state &st, const attn_rows &r, int first_key,
+                       int first_row, int group, attn_u32 q_low, const finished &f, ring &k) {
+    float(&s)[KEYS / 2] = reinterpret_cast<float(&)[KEYS / 2]>(st.s);
+    float alpha[2]; // of no use yet
+    issue_scores(st, s, q_low, k.stage);
+    if (ACROSS && f.any)
+        store(a, f.job, st, f.factor, group, f.stage);
+    attn_wgmma_wait<0>();
+    attn_pin(s);
+    attn_barrier_arrive_by_warp(kv_barrier(EMPTY, false, k.stage));
+    k.advance();
+    attn_rows_look<MASKED, WINDOW>(r, s, first_key, first_row);
+    attn_softmax_raise(st.x, s, r.scale, r.rise, alpha);
+    attn_softmax_weights(st.x, s, r.scale);
+    pack<KEYS>(st);
+}
+
+// Waits for a job's last outputs, if there are `any`, and gives V back. The wait is on no branch:
+// ptxas would put another before it.
+ATTN_DEVICE void settle(state &st, int v_stage, bool any) {
+    attn_wgmma_wait<0>();
+    attn_pin(st.o);
+    if (any)
+        attn_barrier_arrive_by_warp(kv_barrier(EMPTY, true, v_stage));
+}
+
 ATTN_DEVICE void consume(const attn_forward_args &a, int group) {
     const int lane = threadIdx.x % 32, row = 64 * group + threadIdx.x / 32 % 4 * 16 + lane / 4;
     ring k = {0, 0};
     q_ring q = {0, 0};
     attn_rows r(a, lane, LAZY);
+    state st;
+    finished f;
+    f.any = false;
     if (PINGPONG && group == CONSUMERS - 1)
         attn_named_arrive(2, 256);
     for (;; q.advance()) {
         attn_barrier_wait(q_barrier(FULL, q.stage), q.parity);
         const attn_job w = *job_of_q(q.stage);
+        if constexpr (ACROSS)
+            settle(st, k.before().stage, f.any);
         if (w.row < 0)
             break;
-        state st;
-        st.some = 0;
-        st.x.start();
+        const attn_u32 q_low = q_operand(group, q.stage);
+        const int first_row = w.row + 64 * group;
         r.row[0] = w.row + row;
         r.row[1] = r.row[0] + 8;
-        attend(w, st, r, group, q.stage, k);
-        store(a, w, st, r, group, q.stage);
+        take_q(st, group, q.stage);
+        const int n = MASKED ? skip(w, r, first_row, group, k) : w.end - 1;
+        st.x.start();
+        st.some = 0;
+        attn_barrier_wait(kv_barrier(FULL, false, k.stage), k.parity);
+        const int end = MASKED ? min(r.seq_kv, first_row + 64 + r.right) : r.seq_kv;
+        if (HALF && end <= n * BLOCK_N + HALF_N)
+            begin<HALF ? HALF_N : BLOCK_N>(a, st, r, n * BLOCK_N, first_row, group, q_low, f, k);
+        else
+            begin<BLOCK_N>(a, st, r, n * BLOCK_N, first_row, group, q_low, f, k);
+        attend(w, st, r, n, group, q_low, k);
+        if constexpr (!Q_REGISTERS && !OVERLAY)
+            attn_barrier_arrive_by_warp(q_barrier(EMPTY, q.stage));
+        const ring v = k.before();
+        attn_barrier_wait(kv_barrier(FULL, true, v.stage), v.parity);
+        issue_outputs(st, v.stage);
+        f.job = w;
+        f.stage = q.stage;
+        f.any = true;
+        finish_rows(a, w, st, r, f.factor);
+        if constexpr (!ACROSS) {
+            settle(st, v.stage, true);
+            store(a, w, st, f.factor, group, q.stage);
+        }
     }
+    if (ACROSS && f.any)
+        store(a, f.job, st, f.factor, group, f.stage);
     if (lane == 0)
         attn_tma_store_read();
 }

@@ -22,7 +22,7 @@ LD_LIBRARY_PATH=$(hide libcuda.so.1 libcuda.so)
 "$ATTNTUNE" devices >out 2>&1 || fail "devices without a driver: exit code $?"
 grep '^cuda ' out
 grep -q '^cpu ' out || fail "no CPU without a driver: $(cat out)"
-grep -q 'driver (libcuda.so.1)' out || fail "nothing says that the driver is missing: $(cat out)"
+grep -q 'NVIDIA driver is not installed (libcuda.so.1' out || fail "nothing says that the driver is missing: $(cat out)"
 "$ATTNTUNE" devices --device cuda:0 >out 2>err
 [ $? = 3 ] || fail "exit code of devices --device cuda:0 without a driver is not 3"
 exit $bad

@@ -26,6 +26,7 @@ return family {
     { "LAZY", { 8, 0 }, "rescale O only when a row's maximum has risen by 2^LAZY (0: always)" },
     { "INTEGER_MAX", { true, false }, "maxima are of the scores' bits, three at a time" },
     { "HALF", { false, true }, "a first tile of which only the first half is seen is halved" },
+    { "ACROSS", { true, false }, "a job is stored while the next one begins" },
     { "SCHEDULE", { "static", "atomic" }, "blocks take tiles by turns, or from a counter" },
     { "ORDER", { "longest_first", "row" }, "the last tiles of all heads first, or head by head" },
     { "SECTION", { 0, 4, 8, 16, 32 }, "MiB of K and V whose heads share the cache; 0: all heads" },
@@ -34,8 +35,8 @@ return family {
   -- Not in core, since they gave nothing or lost wherever they were measured, but for cases that
   -- the defaults name: maxima of floats, rescaling always, tiles of 32, 48, 96 and above 128 keys,
   -- sections of 4 and 16 MiB. Not in the space: exponentials by turns of the warpgroups, or by a
-  -- polynomial, sums behind the exponentials, several running maxima a row, a job stored while the
-  -- next begins (tests/peers/performance.md).
+  -- polynomial, sums behind the exponentials, several running maxima a row
+  -- (tests/peers/performance.md).
   core = {
     BLOCK_N = { 64, 80, 112, 128 }, STAGES = { 2, 3 }, LAZY = { 8 }, INTEGER_MAX = { true },
     SECTION = { 0, 8, 32 },
@@ -84,6 +85,9 @@ return family {
     { "scores and outputs fit the registers",
       { "CONSUMERS", "BLOCKS_PER_SM", "BLOCK_N", "STAGES", "Q_BUFFERS", "Q_REGISTERS" },
       function(c) return c.TILE_REGISTERS + c.Q_FRAGMENTS <= c.REGISTERS - 28 end },
+    { "the next Q has no place before outputs are stored",
+      { "CONSUMERS", "BLOCKS_PER_SM", "BLOCK_N", "STAGES", "Q_BUFFERS", "ACROSS" },
+      function(c) return not c.ACROSS or not c.OVERLAY or c.Q_BUFFERS == 2 end },
     { "head by head there are no sections", { "ORDER", "SECTION" },
       function(c) return c.ORDER ~= "row" or c.SECTION == 0 end },
     { "taking turns needs two consumers", { "CONSUMERS", "PINGPONG" },
@@ -108,7 +112,6 @@ return family {
   end,
 
   -- What was fastest on an H200 (tests/peers/performance.md).
-  -- What was fastest on an H200 (tests/peers/performance.md).
   defaults = function(p, dev)
     local d = math.max(p.head_dim, p.head_dim_v)
     local masked, narrow, grouped = p.mask ~= "none", d <= 64, p.heads_q > p.heads_kv
@@ -118,7 +121,7 @@ return family {
     local c = {
       CONSUMERS = 2, BLOCKS_PER_SM = 1, BLOCK_N = 128, STAGES = 2, Q_BUFFERS = 1,
       Q_REGISTERS = d <= 128, PINGPONG = true, LAZY = 8, INTEGER_MAX = true, HALF = false,
-      SCHEDULE = "static", ORDER = "row", SECTION = 0,
+      ACROSS = false, SCHEDULE = "static", ORDER = "row", SECTION = 0,
     }
     local function set(changes) for name, value in pairs(changes) do c[name] = value end end
     local function by_length(rows) -- the first row whose length is not exceeded
@@ -142,7 +145,7 @@ return family {
     -- Long rows: three consumers, since more rows share what is read of K and V; but not where
     -- tiles of more rows leave multiprocessors without work at the end, nor for windows, of which
     -- they would read more than they see.
-    local large = narrow or p.seq_q >= (masked and 8192 or 4096)
+    local large = narrow or p.seq_q >= (masked and 8192 or 2048)
     if masked then
       large = large and many and p.mask ~= "window"
     else
@@ -165,7 +168,7 @@ return family {
     elseif large and narrow then -- consumers wait more than they compute
       set { CONSUMERS = 3, Q_BUFFERS = 2, Q_REGISTERS = false, PINGPONG = masked }
       if masked then
-        set { STAGES = 3, HALF = true, SECTION = 32 }
+        set { STAGES = 3, HALF = true, ACROSS = true, SECTION = 32 }
         by_length { { 2048, { SCHEDULE = "static" } }, { math.huge, { BLOCK_N = 112 } } }
       else
         by_length { { 2048, { CONSUMERS = 4, BLOCK_N = 64 } } }
@@ -173,9 +176,15 @@ return family {
     elseif large then
       set { CONSUMERS = 3, Q_REGISTERS = false }
       c.BLOCK_N = d <= 96 and 112 or d <= 112 and 96 or 80
-      if masked and d > 112 then
-        set { STAGES = 3, Q_BUFFERS = 2, PINGPONG = false, HALF = true }
-        c.SCHEDULE = grouped and "atomic" or "static"
+      if d > 112 then
+        set { STAGES = 3, Q_BUFFERS = 2, PINGPONG = false, HALF = true, ACROSS = true }
+        if not masked then
+          set { ORDER = "longest_first", SECTION = 8 }
+        elseif grouped then
+          c.ACROSS = false
+        else
+          c.SCHEDULE = "static"
+        end
       end
     elseif masked and d > 112 then
       c.PINGPONG = false
@@ -183,7 +192,11 @@ return family {
         by_length {
           { 512, { BLOCK_N = 64, STAGES = 3, Q_BUFFERS = 2 } },
           { 2048, { Q_BUFFERS = 2, Q_REGISTERS = false, SECTION = 32 } },
+          { 8192, { PINGPONG = true, HALF = true, ACROSS = true } },
         }
+        if grouped and p.seq_q <= 2048 then
+          set { CONSUMERS = 3, BLOCK_N = 64, STAGES = 3, ACROSS = true }
+        end
       else
         set { Q_BUFFERS = 2 }
         by_length { { 1024, { BLOCK_N = 64 } }, { 2048, { HALF = true } } }
