@@ -27,7 +27,7 @@ constexpr bool Q_REGISTERS = $(Q_REGISTERS); // Q as the register operand, else 
 constexpr bool PINGPONG = $(PINGPONG);       // warpgroups take turns at issuing their products
 constexpr int LAZY = $(LAZY);                // maxima are raised when weights reach 2^LAZY, or 1
 constexpr bool INTEGER_MAX = $(INTEGER_MAX); // maxima are of the scores' bits, three at a time
-constexpr bool HALF = $(HALF); // a first tile of which only the first half is seen is halved
+constexpr bool HALF = $(HALF);     // a first tile of which only the first half is seen is halved
 constexpr bool ACROSS = $(ACROSS); // a job is stored while the next one begins
 constexpr bool ATOMIC = $(SCHEDULE == "atomic"); // tiles come from a counter, else by turns
 constexpr bool LONGEST_FIRST = $(ORDER == "longest_first"); // last tile of every head first
