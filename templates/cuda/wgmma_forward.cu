@@ -7,7 +7,8 @@
 // the last tile to the first, so that tiles cut by a causal mask come first. P never leaves the
 // registers. The producer's one thread loads K and V ahead through STAGES buffers each.
 //
-// With ACROSS a job's outputs are stored while the next one's first scores are computed.
+// With ACROSS a job's outputs are stored while the next one's first scores are computed. With
+// PACK_GQA a block's rows are the same few of several heads that share K and V, head behind head.
 #include "attn_abi.h"
 #include "attn_hopper.cuh"
 #include "wgmma_jobs.cuh"
@@ -20,6 +21,7 @@ constexpr int DV = $(HEAD_DIM_V); // columns of V and O
 constexpr int BLOCKS_PER_SM = $(BLOCKS_PER_SM);
 constexpr int CONSUMERS = $(CONSUMERS);      // warpgroups that compute
 constexpr int BLOCK_M = 64 * CONSUMERS;      // query rows of a block
+constexpr bool PACK_GQA = $(PACK_GQA == 1);  // they are of several heads
 constexpr int BLOCK_N = $(BLOCK_N);          // keys of a tile
 constexpr int STAGES = $(STAGES);            // buffers of K, and of V
 constexpr int Q_BUFFERS = $(Q_BUFFERS);      // buffers of Q
@@ -38,8 +40,9 @@ constexpr bool LSE = $(LSE);
 constexpr bool OVERLAY = $(OVERLAY);  // O is staged where Q was
 constexpr int O_CHUNKS = $(O_CHUNKS); // of 64 columns of O that are staged at once
 
-constexpr int HALF_N = $(HALF_N);    // keys of half a tile
-constexpr int STEPS = (D + 15) / 16; // matrix steps of 16 columns of Q and K
+constexpr int Q_ROWS = $(Q_ROWS), O_ROWS = $(O_ROWS); // of one head, that one copy moves
+constexpr int HALF_N = $(HALF_N);                     // keys of half a tile
+constexpr int STEPS = (D + 15) / 16;                  // matrix steps of 16 columns of Q and K
 constexpr int CHUNKS = (D + 63) / 64, V_CHUNKS = (DV + 63) / 64; // of 64 columns, 128 bytes a row
 constexpr int Q_CHUNK = BLOCK_M * 128, KV_CHUNK = BLOCK_N * 128; // bytes
 constexpr int Q_BYTES = CHUNKS * Q_CHUNK, K_BYTES = CHUNKS * KV_CHUNK,
@@ -69,6 +72,7 @@ ATTN_DEVICE attn_u32 kv_barrier(int which, bool v, int stage) {
     return q_barrier(which, Q_BUFFERS + 2 * stage + v);
 }
 
+using tile_rows = attn_tile_rows<BLOCK_M, PACK_GQA>;
 using ring = attn_ring<STAGES>;
 using q_ring = attn_ring<Q_BUFFERS>;
 
@@ -78,10 +82,11 @@ ATTN_DEVICE attn_job *job_of_q(int stage) {
 
 // The job of a block's turn; its row is -1 after the last.
 ATTN_DEVICE attn_job job_of(const attn_forward_args &a, int turn) {
+    const tile_rows t(a);
     const int index = ATOMIC || !LONGEST_FIRST ? turn : attn_dealt<BLOCKS_PER_SM>(turn);
-    attn_job w = attn_job_at<BLOCK_M, BLOCK_N, MASKED, WINDOW>(
-        a, attn_place_of<LONGEST_FIRST, SECTION>(a, index, 2 * (D + DV)));
-    if (index >= a.batch * a.heads_q * a.tiles)
+    attn_job w = attn_job_at<BLOCK_N, MASKED, WINDOW>(
+        a, t, attn_place_of<LONGEST_FIRST, SECTION>(a, t, index, 2 * (D + DV)));
+    if (index >= t.jobs(a))
         w.row = -1;
     return w;
 }
@@ -105,9 +110,11 @@ ATTN_DEVICE void load_q(const attn_forward_args &a, const attn_job &w, const q_r
     attn_barrier_wait(q_barrier(EMPTY, q.stage), q.parity ^ 1);
     *job_of_q(q.stage) = w;
     attn_barrier_expect(full, Q_BYTES);
+    const tile_rows t(a);
     for (int c = 0; c < CHUNKS; c++)
-        attn_tma_load(base() + q.stage * Q_BYTES + c * Q_CHUNK, a.map[0], full, 64 * c, w.row,
-                      w.head, w.batch);
+        for (int i = 0; i < BLOCK_M; i += Q_ROWS)
+            attn_tma_load(base() + q.stage * Q_BYTES + c * Q_CHUNK + i * 128, a.map[0], full,
+                          64 * c, t.row(w, i), t.head(w, i), w.batch);
 }
 
 ATTN_DEVICE void produce(const attn_forward_args &a) {
@@ -251,8 +258,8 @@ ATTN_DEVICE void take_q(state &st, int group, int stage) {
 
 // Leaves out the tiles behind the last that a row of this warpgroup sees, but not all of them;
 // gives the first to be worked on.
-ATTN_DEVICE int skip(const attn_job &w, const attn_rows &r, int first_row, int group, ring &k) {
-    const int last = max(first_row + 63 + r.right, w.begin * BLOCK_N) / BLOCK_N;
+ATTN_DEVICE int skip(const attn_job &w, const attn_rows &r, int group, ring &k) {
+    const int last = max(r.first + r.count - 1 + r.right, w.begin * BLOCK_N) / BLOCK_N;
     int n = w.end - 1;
 #pragma unroll 1
     for (; n > last; n--) {
@@ -284,7 +291,6 @@ template <int KEYS> ATTN_DEVICE void pack(state &st) {
 // one behind it.
 ATTN_DEVICE void attend(const attn_job &w, state &st, const attn_rows &r, int n, int group,
                         attn_u32 q_low, ring &k) {
-    const int first_row = w.row + 64 * group;
     float alpha[2];
     for (n--; n >= w.begin; n--) {
         const ring v = k.before(); // V follows K by one tile
@@ -300,7 +306,7 @@ ATTN_DEVICE void attend(const attn_job &w, state &st, const attn_rows &r, int n,
         attn_pin(st.s);
         attn_barrier_arrive_by_warp(kv_barrier(EMPTY, false, k.stage));
         k.advance();
-        attn_rows_look<MASKED, WINDOW>(r, st.s, n * BLOCK_N, first_row);
+        attn_rows_look<MASKED, WINDOW>(r, st.s, n * BLOCK_N);
         const bool raise = attn_softmax_above<INTEGER_MAX>(st.x, st.s);
         if (raise)
             attn_softmax_raise(st.x, st.s, r.scale, r.rise, alpha);
@@ -315,9 +321,10 @@ ATTN_DEVICE void attend(const attn_job &w, state &st, const attn_rows &r, int n,
     }
 }
 
-// Writes the rows' LSE; gives what their outputs are to be multiplied by.
+// Writes the rows' LSE; gives what their outputs are to be multiplied by. row: the lane's first in
+// the tile.
 ATTN_DEVICE void finish_rows(const attn_forward_args &a, const attn_job &w, const state &st,
-                             const attn_rows &r, float (&factor)[2]) {
+                             const attn_rows &r, int row, float (&factor)[2]) {
     const int lane = threadIdx.x % 32;
     ATTN_EACH (h, 0, 2) {
         float sum = st.x.sum[h];
@@ -325,7 +332,7 @@ ATTN_DEVICE void finish_rows(const attn_forward_args &a, const attn_job &w, cons
         sum += __shfl_xor_sync(0xffffffffu, sum, 2);
         factor[h] = sum == 0.0f ? 0.0f : attn_reciprocal(sum); // 0: the row saw no key
         if (LSE && lane % 4 == 0 && r.row[h] < a.seq_q) {
-            const attn_i64 head = (attn_i64)w.batch * a.heads_q + w.head;
+            const attn_i64 head = (attn_i64)w.batch * a.heads_q + tile_rows(a).head(w, row + 8 * h);
             const float value = (st.x.top[h] * r.scale + attn_log2(sum)) * 0.69314718f;
             a.lse[head * a.seq_q + r.row[h]] = sum == 0.0f ? -attn_infinity() : value;
         }
@@ -337,6 +344,7 @@ ATTN_DEVICE void finish_rows(const attn_forward_args &a, const attn_job &w, cons
 ATTN_DEVICE void store(const attn_forward_args &a, const attn_job &w, const state &st,
                        const float (&factor)[2], int group, int q) {
     const int lane = threadIdx.x % 32, slab = 64 * group + threadIdx.x / 32 % 4 * 16;
+    const tile_rows t(a);
     if constexpr (OVERLAY)
         attn_named_sync(6 + group, 128); // the whole warpgroup has done with its rows of Q
     const attn_u32 o = base() + (OVERLAY ? q * Q_BYTES : O_AT) + slab * 128;
@@ -359,8 +367,9 @@ ATTN_DEVICE void store(const attn_forward_args &a, const attn_job &w, const stat
         __syncwarp();
         if (lane == 0) {
             for (int c = first; c < end; c++)
-                attn_tma_store(a.map[3], o + (c - first) * Q_CHUNK, 64 * c, w.row + slab, w.head,
-                               w.batch);
+                for (int i = 0; i < 16; i += O_ROWS)
+                    attn_tma_store(a.map[3], o + (c - first) * Q_CHUNK + i * 128, 64 * c,
+                                   t.row(w, slab + i), t.head(w, slab + i), w.batch);
             attn_tma_store_commit();
             if constexpr (OVERLAY)
                 attn_tma_store_read();
@@ -368,12 +377,6 @@ ATTN_DEVICE void store(const attn_forward_args &a, const attn_job &w, const stat
     }
     if constexpr (OVERLAY)
         attn_barrier_arrive_by_warp(q_barrier(EMPTY, q));
-}
-
-// The job of the next Q, once that is there.
-ATTN_DEVICE attn_job await(const q_ring &q) {
-    attn_barrier_wait(q_barrier(FULL, q.stage), q.parity);
-    return *job_of_q(q.stage);
 }
 
 // A job whose outputs are complete, but for their factors, and yet to be stored.
@@ -388,7 +391,7 @@ struct finished {
 // earlier job left is stored while the scores are computed.
 template <int KEYS>
 ATTN_DEVICE void begin(const attn_forward_args &a, state &st, const attn_rows &r, int first_key,
-                       int first_row, int group, attn_u32 q_low, const finished &f, ring &k) {
+                       int group, attn_u32 q_low, const finished &f, ring &k) {
     float(&s)[KEYS / 2] = reinterpret_cast<float(&)[KEYS / 2]>(st.s);
     float alpha[2]; // of no use yet
     issue_scores(st, s, q_low, k.stage);
@@ -398,7 +401,7 @@ ATTN_DEVICE void begin(const attn_forward_args &a, state &st, const attn_rows &r
     attn_pin(s);
     attn_barrier_arrive_by_warp(kv_barrier(EMPTY, false, k.stage));
     k.advance();
-    attn_rows_look<MASKED, WINDOW>(r, s, first_key, first_row);
+    attn_rows_look<MASKED, WINDOW>(r, s, first_key);
     attn_softmax_raise(st.x, s, r.scale, r.rise, alpha);
     attn_softmax_weights(st.x, s, r.scale);
     pack<KEYS>(st);
@@ -431,19 +434,17 @@ ATTN_DEVICE void consume(const attn_forward_args &a, int group) {
         if (w.row < 0)
             break;
         const attn_u32 q_low = q_operand(group, q.stage);
-        const int first_row = w.row + 64 * group;
-        r.row[0] = w.row + row;
-        r.row[1] = r.row[0] + 8;
+        tile_rows(a).look(w, row, r);
         take_q(st, group, q.stage);
-        const int n = MASKED ? skip(w, r, first_row, group, k) : w.end - 1;
+        const int n = MASKED ? skip(w, r, group, k) : w.end - 1;
         st.x.start();
         st.some = 0;
         attn_barrier_wait(kv_barrier(FULL, false, k.stage), k.parity);
-        const int end = MASKED ? min(r.seq_kv, first_row + 64 + r.right) : r.seq_kv;
+        const int end = MASKED ? min(r.seq_kv, r.first + r.count + r.right) : r.seq_kv;
         if (HALF && end <= n * BLOCK_N + HALF_N)
-            begin<HALF ? HALF_N : BLOCK_N>(a, st, r, n * BLOCK_N, first_row, group, q_low, f, k);
+            begin<HALF ? HALF_N : BLOCK_N>(a, st, r, n * BLOCK_N, group, q_low, f, k);
         else
-            begin<BLOCK_N>(a, st, r, n * BLOCK_N, first_row, group, q_low, f, k);
+            begin<BLOCK_N>(a, st, r, n * BLOCK_N, group, q_low, f, k);
         attend(w, st, r, n, group, q_low, k);
         if constexpr (!Q_REGISTERS && !OVERLAY)
             attn_barrier_arrive_by_warp(q_barrier(EMPTY, q.stage));
@@ -453,7 +454,7 @@ ATTN_DEVICE void consume(const attn_forward_args &a, int group) {
         f.job = w;
         f.stage = q.stage;
         f.any = true;
-        finish_rows(a, w, st, r, f.factor);
+        finish_rows(a, w, st, r, row, f.factor);
         if constexpr (!ACROSS) {
             settle(st, v.stage, true);
             store(a, w, st, f.factor, group, q.stage);

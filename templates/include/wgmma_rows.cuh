@@ -8,6 +8,7 @@
 
 struct attn_rows {
     int row[2];
+    int first, count;   // those of the warpgroup are among `count` rows from here on
     int left, right;    // row i sees the keys i + left <= key <= i + right
     int seq_kv, column; // the lane's first column
     float scale;        // of the scores in the exponent, never 0 or negative
@@ -44,16 +45,15 @@ ATTN_DEVICE void attn_rows_mask(const attn_rows &r, float (&s)[N], int first_key
     }
 }
 
-// Makes the scores of a tile ready: masked, and as if the scale were positive. first_row: of the
-// warpgroup's 64.
+// Makes the scores of a tile ready: masked, and as if the scale were positive.
 template <bool MASKED, bool WINDOW, int N>
-ATTN_DEVICE void attn_rows_look(const attn_rows &r, float (&s)[N], int first_key, int first_row) {
+ATTN_DEVICE void attn_rows_look(const attn_rows &r, float (&s)[N], int first_key) {
     const int last_key = first_key + 2 * N - 1;
     bool all = last_key < r.seq_kv;
     if constexpr (MASKED)
-        all = all && last_key <= first_row + r.right;
+        all = all && last_key <= r.first + r.right;
     if constexpr (WINDOW)
-        all = all && first_key >= first_row + 63 + r.left;
+        all = all && first_key >= r.first + r.count - 1 + r.left;
     if (r.negate) {
         ATTN_EACH (i, 0, N)
             s[i] = -s[i];

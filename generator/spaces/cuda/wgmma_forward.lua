@@ -18,6 +18,7 @@ return family {
   params = {
     { "CONSUMERS", { 2, 1, 3, 4 }, "computing warpgroups of a block, of 64 query rows each" },
     { "BLOCKS_PER_SM", { 1, 2, 3 }, "blocks of a multiprocessor" },
+    { "PACK_GQA", { 0, 1 }, "1: a tile's rows are of up to 8 heads that share K and V" },
     { "BLOCK_N", { 32, 48, 64, 80, 96, 112, 128, 144, 160, 176 }, "keys of a tile" },
     { "STAGES", { 2, 3 }, "buffers of K, and of V" },
     { "Q_BUFFERS", { 1, 2 }, "buffers of Q" },
@@ -38,8 +39,8 @@ return family {
   -- polynomial, sums behind the exponentials, several running maxima a row
   -- (tests/peers/performance.md).
   core = {
-    BLOCK_N = { 64, 80, 112, 128 }, STAGES = { 2, 3 }, LAZY = { 8 }, INTEGER_MAX = { true },
-    SECTION = { 0, 8, 32 },
+    PACK_GQA = { 0 }, BLOCK_N = { 64, 80, 112, 128 }, STAGES = { 2, 3 }, LAZY = { 8 },
+    INTEGER_MAX = { true }, SECTION = { 0, 8, 32 },
   },
 
   derive = function(c, p)
@@ -71,6 +72,9 @@ return family {
     c.SMEM = q + kv + (c.OVERLAY and 0 or c.O_CHUNKS * chunk) + rest
     c.FITS = c.SMEM <= room and (not c.OVERLAY or v_chunks <= chunks)
     c.Q_FRAGMENTS = c.Q_REGISTERS and 4 * ceil_div(p.head_dim, 16) or 0
+    -- of one head, that one copy moves: heads of a pack are 8 at most
+    c.Q_ROWS = (c.PACK_GQA == 1 and 8 or 64) * c.CONSUMERS
+    c.O_ROWS = c.Q_ROWS % 16 == 0 and 16 or 8
   end,
 
   require = {
@@ -102,7 +106,7 @@ return family {
       workspace = c.SCHEDULE == "atomic" and { { bytes = 256, per = "call" } } or nil,
       zero_bytes = c.SCHEDULE == "atomic" and 4 or nil,
       tensor_maps = {
-        map("q", 64 * c.CONSUMERS), map("k", c.BLOCK_N), map("v", c.BLOCK_N), map("o", 16),
+        map("q", c.Q_ROWS), map("k", c.BLOCK_N), map("v", c.BLOCK_N), map("o", c.O_ROWS),
       },
       limits = { -- an empty tensor has no map
         { field = "batch", min = 1 }, { field = "heads_q", min = 1 }, { field = "seq_q", min = 1 },
@@ -119,7 +123,7 @@ return family {
     local function time(rows) return rows * ceil_div(jobs(rows), dev.sms) end
     local few, many = jobs(128) <= dev.sms, jobs(128) > 4 * dev.sms
     local c = {
-      CONSUMERS = 2, BLOCKS_PER_SM = 1, BLOCK_N = 128, STAGES = 2, Q_BUFFERS = 1,
+      CONSUMERS = 2, BLOCKS_PER_SM = 1, PACK_GQA = 0, BLOCK_N = 128, STAGES = 2, Q_BUFFERS = 1,
       Q_REGISTERS = d <= 128, PINGPONG = true, LAZY = 8, INTEGER_MAX = true, HALF = false,
       ACROSS = false, SCHEDULE = "static", ORDER = "row", SECTION = 0,
     }
