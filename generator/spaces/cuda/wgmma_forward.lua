@@ -35,7 +35,7 @@ return family {
 
   -- Not in core, since they gave nothing or lost wherever they were measured, but for cases that
   -- the defaults name: maxima of floats, rescaling always, tiles of 32, 48, 96 and above 128 keys,
-  -- sections of 4 and 16 MiB. Not in the space: exponentials by turns of the warpgroups, or by a
+  -- sections of 4 and 16 MiB, packed heads. Not in the space: exponentials by turns of the warpgroups, or by a
   -- polynomial, sums behind the exponentials, several running maxima a row
   -- (tests/peers/performance.md).
   core = {
@@ -146,6 +146,9 @@ return family {
       set { ORDER = "longest_first", SECTION = 8 }
     end
 
+    -- Few queries: those of a group's heads fill a tile, and K and V are read once for all of them.
+    if p.seq_q <= 64 then c.PACK_GQA = 1 end
+
     -- Long rows: three consumers, since more rows share what is read of K and V; but not where
     -- tiles of more rows leave multiprocessors without work at the end, nor for windows, of which
     -- they would read more than they see.
@@ -198,9 +201,6 @@ return family {
           { 2048, { Q_BUFFERS = 2, Q_REGISTERS = false, SECTION = 32 } },
           { 8192, { PINGPONG = true, HALF = true, ACROSS = true } },
         }
-        if grouped and p.seq_q <= 2048 then
-          set { CONSUMERS = 3, BLOCK_N = 64, STAGES = 3, ACROSS = true }
-        end
       else
         set { Q_BUFFERS = 2 }
         by_length { { 1024, { BLOCK_N = 64 } }, { 2048, { HALF = true } } }
