@@ -35,8 +35,8 @@ return family {
 
   -- Not in core, since they gave nothing or lost wherever they were measured, but for cases that
   -- the defaults name: maxima of floats, rescaling always, tiles of 32, 48, 96 and above 128 keys,
-  -- sections of 4 and 16 MiB, packed heads. Not in the space: exponentials by turns of the warpgroups, or by a
-  -- polynomial, sums behind the exponentials, several running maxima a row
+  -- sections of 4 and 16 MiB, packed heads. Not in the space: exponentials by turns of the
+  -- warpgroups, or by a polynomial, sums behind the exponentials, several running maxima a row
   -- (tests/peers/performance.md).
   core = {
     PACK_GQA = { 0 }, BLOCK_N = { 64, 80, 112, 128 }, STAGES = { 2, 3 }, LAZY = { 8 },
