@@ -3,7 +3,9 @@
  * The winners that the user's and the shipped database hold for the class (on this device, or on
  * another of its architecture), the families' defaults, and the reference. What is stored with its
  * binary comes first: where the winner that the problem gets is among that, no compiler is asked.
- * Else all of them are loaded, once, so that no later problem of the class waits for a compiler. */
+ * Else all of them are loaded, once, so that no later problem of the class waits for a compiler.
+ * They are gathered as if all were to compile, and then compiled at once; where one fails, all are
+ * gathered again, with that known. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -326,6 +328,12 @@ static attn_status add_databases(struct maker *m, attn_error *err) {
     return add_database(m, m->ctx->system_path, ATTN_DB_SYSTEM, err);
 }
 
+static void start_anew(struct maker *m) {
+    attn_class_free(m->entry);
+    *m = (struct maker){
+        .ctx = m->ctx, .device = m->device, .problem = m->problem, .effort = m->effort};
+}
+
 /* *serves: what is stored with its binary is enough; else nothing has been gathered. */
 static attn_status gather_stored(struct maker *m, bool *serves, attn_error *err) {
     m->lean = true;
@@ -333,11 +341,8 @@ static attn_status gather_stored(struct maker *m, bool *serves, attn_error *err)
     if (m->entry)
         m->entry->lean = true;
     *serves = m->entry && attn_class_pick(m->entry, m->problem).serves;
-    if (!*serves) {
-        attn_class_free(m->entry);
-        *m = (struct maker){
-            .ctx = m->ctx, .device = m->device, .problem = m->problem, .effort = m->effort};
-    }
+    if (!*serves)
+        start_anew(m);
     return ATTN_OK;
 }
 
@@ -358,13 +363,27 @@ static attn_status gather(struct maker *m, bool whole, attn_error *err) {
                      "nothing is stored for this class of problems, and the effort is CACHED");
 }
 
+/* Ends, since each time one build more is known to fail. As many compilers at once as the context
+ * may use cores, whatever the device. */
+static attn_status gather_compiled(struct maker *m, bool whole, attn_error *err) {
+    const attn_runtime_device *cpu = attn_context_device(m->ctx, ATTN_DEVICE_CPU);
+    int32_t threads = cpu ? cpu->backend->workers(cpu->handle) : 1;
+    do {
+        start_anew(m);
+        ATTN_TRY(gather(m, whole, err));
+    } while (!attn_kernels_compile(m->device, threads));
+    return ATTN_OK;
+}
+
 attn_status attn_class_make(attn_context *ctx, attn_runtime_device *device,
                             const attn_problem *problem, attn_effort effort, bool whole,
                             attn_class **entry, attn_error *err) {
     struct maker m = {.ctx = ctx, .device = device, .problem = problem, .effort = effort};
-    if (gather(&m, whole, err) != ATTN_OK) {
+    attn_status status = gather_compiled(&m, whole, err);
+    attn_kernels_forget(device);
+    if (status != ATTN_OK) {
         attn_class_free(m.entry);
-        return err->status;
+        return status;
     }
     if (m.failure.status != ATTN_OK)
         attn_warn(ctx, &m.failure);

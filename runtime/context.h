@@ -75,8 +75,9 @@ typedef struct attn_runtime_device {
     char description[160]; /* "Intel(R) Xeon(R) Processor (cpu:avx512)" */
     _Atomic(const attn_table *) table;
     attn_loaded *loaded;
-    double compile_seconds; /* limit for each start of a compiler */
-    attn_error hung;        /* how one broke it, after which none is asked again; else ATTN_OK */
+    struct attn_wanted *wanted; /* by the class in the making: to be compiled; in order */
+    double compile_seconds;     /* limit for each start of a compiler */
+    attn_error hung; /* how one broke it, after which none is asked again; else ATTN_OK */
 } attn_runtime_device;
 
 struct attn_context {
@@ -101,8 +102,15 @@ attn_status attn_context_gen(attn_context *ctx, attn_gen **gen, attn_error *err)
 /* kernels.c; under ctx->lock */
 attn_status attn_kernel_stored(attn_runtime_device *device, attn_db *db, const attn_db_row *row,
                                attn_loaded **loaded, attn_error *err);
-attn_status attn_kernel_rendered(attn_runtime_device *device, const attn_variant *variant,
+/* May take out of the variant what a compiler needs. The kernel is taken for granted until its
+ * build has failed: *loaded is there, with its launch record, but is to be compiled. */
+attn_status attn_kernel_rendered(attn_runtime_device *device, attn_variant *variant,
                                  attn_loaded **loaded, attn_str *toolchain, attn_error *err);
+/* Compiles what is wanted, so many at once, and loads it. False: not all; what was given for the
+ * rest is gone, and is to be asked for again, where it is still wanted. What has failed is known
+ * until attn_kernels_forget. */
+bool attn_kernels_compile(attn_runtime_device *device, int32_t threads);
+void attn_kernels_forget(attn_runtime_device *device);
 attn_status attn_kernel_reference(attn_runtime_device *device, attn_loaded **loaded,
                                   attn_error *err);
 void attn_kernels_close(attn_runtime_device *device);

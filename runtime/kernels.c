@@ -1,11 +1,26 @@
 /* kernels.c: the kernels of a device that are loaded, by build.
  *
  * A build is loaded once, however many candidates share it, and stays until the context closes, so
- * that a table or plan that points to it is always good. */
+ * that a table or plan that points to it is always good. What a class wants compiled is compiled at
+ * once: one after another, kernels would take seconds before the first answer. */
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "context.h"
+
+enum { THREADS_MAX = 64 };
+
+/* A build that the class in the making wants compiled. */
+struct attn_wanted {
+    struct attn_wanted *next;
+    attn_variant variant; /* of it, what a compiler needs */
+    char *target;
+    attn_loaded *loaded; /* what it is to become: there, but without a kernel */
+    attn_binary binary;
+    attn_error failure;
+    bool failed; /* in an earlier round: not tried again */
+};
 
 static attn_loaded *find_loaded(const attn_runtime_device *device, attn_hash build) {
     for (attn_loaded *l = device->loaded; l; l = l->next)
@@ -68,30 +83,51 @@ attn_status attn_kernel_stored(attn_runtime_device *device, attn_db *db, const a
     return status;
 }
 
-static attn_status compile(attn_runtime_device *device, const attn_variant *variant,
-                           const char *target, attn_hash build, attn_loaded **loaded,
-                           attn_error *err) {
-    attn_binary binary = ATTN_BINARY_INIT;
-    attn_build request = {.language = variant->language,
-                          .source = variant->source,
-                          .options = variant->options,
-                          .target = target,
-                          .seconds = device->compile_seconds};
-    if (device->hung.status != ATTN_OK) { /* the next class would wait as long, for nothing */
-        *err = device->hung;
-        return err->status;
-    }
-    attn_hash_print(build, request.key);
-    attn_status status = device->backend->compile(&request, &binary, err);
-    if (status == ATTN_ERR_TIMEOUT)
-        device->hung = *err;
-    if (status == ATTN_OK)
-        status = load_binary(device, build, &binary, target, variant->launch, loaded, err);
-    attn_binary_free(&binary);
-    return status;
+static void free_wanted(struct attn_wanted *w) {
+    attn_variant_free(&w->variant);
+    attn_binary_free(&w->binary);
+    free(w->target);
+    free(w->loaded);
+    free(w);
 }
 
-attn_status attn_kernel_rendered(attn_runtime_device *device, const attn_variant *variant,
+static attn_status new_wanted(attn_variant *variant, attn_str *target, attn_hash build,
+                              struct attn_wanted **wanted, attn_error *err) {
+    struct attn_wanted *w = calloc(1, sizeof *w);
+    attn_status status =
+        w ? new_loaded(build, variant->launch, &w->loaded, err) : attn_fail_nomem(err);
+    if (status != ATTN_OK) {
+        free(w);
+        return status;
+    }
+    w->target = attn_str_take(target);
+    w->variant.language = variant->language;
+    w->variant.source = variant->source;
+    w->variant.options = variant->options;
+    variant->language = variant->source = variant->options = NULL;
+    *wanted = w;
+    return ATTN_OK;
+}
+
+/* A build that is not loaded is to be compiled, unless it has failed; and none is after a compiler
+ * has hung: the next one would be waited for as long, for nothing. */
+static attn_status want(attn_runtime_device *device, attn_variant *variant, attn_str *target,
+                        attn_hash build, attn_loaded **loaded, attn_error *err) {
+    struct attn_wanted **link = &device->wanted;
+    while (*link && !attn_hash_equal((*link)->loaded->build, build))
+        link = &(*link)->next;
+    const attn_error *failure = *link ? &(*link)->failure : &device->hung;
+    if (failure->status != ATTN_OK) {
+        *err = *failure;
+        return err->status;
+    }
+    if (!*link)
+        ATTN_TRY(new_wanted(variant, target, build, link, err));
+    *loaded = (*link)->loaded;
+    return ATTN_OK;
+}
+
+attn_status attn_kernel_rendered(attn_runtime_device *device, attn_variant *variant,
                                  attn_loaded **loaded, attn_str *toolchain, attn_error *err) {
     const attn_backend *backend = device->backend;
     attn_str target = ATTN_STR_INIT;
@@ -105,10 +141,96 @@ attn_status attn_kernel_rendered(attn_runtime_device *device, const attn_variant
             attn_build_hash(variant->hash, attn_str_text(toolchain), attn_str_text(&target));
         *loaded = find_loaded(device, build);
         if (!*loaded)
-            status = compile(device, variant, attn_str_text(&target), build, loaded, err);
+            status = want(device, variant, &target, build, loaded, err);
     }
     attn_str_free(&target);
     return status;
+}
+
+static attn_status compile(const attn_runtime_device *device, struct attn_wanted *w) {
+    attn_build build = {.language = w->variant.language,
+                        .source = w->variant.source,
+                        .options = w->variant.options,
+                        .target = w->target,
+                        .seconds = device->compile_seconds};
+    attn_hash_print(w->loaded->build, build.key);
+    return device->backend->compile(&build, &w->binary, &w->failure);
+}
+
+/* Threads that compile: each takes the next build. After a failure none is left to take: what would
+ * come next may not be wanted any more. */
+struct crew {
+    const attn_runtime_device *device;
+    _Atomic(struct attn_wanted *) next;
+};
+
+static void *work(void *context) {
+    struct crew *crew = context;
+    struct attn_wanted *w = atomic_load(&crew->next);
+    while (w) {
+        if (!atomic_compare_exchange_weak(&crew->next, &w, w->next))
+            continue;
+        if (!w->failed && compile(crew->device, w) != ATTN_OK)
+            atomic_store(&crew->next, NULL);
+        w = atomic_load(&crew->next);
+    }
+    return NULL;
+}
+
+/* The caller is one of them, and the only one where no thread can be made. Signals go to the
+ * program's own threads. */
+static void compile_all(const attn_runtime_device *device, int32_t threads) {
+    struct crew crew = {device, device->wanted};
+    pthread_t thread[THREADS_MAX];
+    int32_t started = 0, most = threads < THREADS_MAX ? threads : THREADS_MAX;
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    for (const struct attn_wanted *w = device->wanted; w && w->next && started + 1 < most;
+         w = w->next)
+        started += pthread_create(&thread[started], NULL, work, &crew) == 0;
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    (void)work(&crew);
+    while (started > 0)
+        pthread_join(thread[--started], NULL);
+}
+
+static bool load_wanted(attn_runtime_device *device, struct attn_wanted *w) {
+    if (w->failure.status == ATTN_ERR_TIMEOUT)
+        device->hung = w->failure;
+    if (!w->binary.data ||
+        device->backend->load(device->handle, &w->binary, w->target, &w->loaded->launch,
+                              &w->loaded->kernel, &w->failure) != ATTN_OK)
+        return false;
+    keep(device, w->loaded, &w->loaded);
+    w->loaded = NULL; /* it is the device's now */
+    return true;
+}
+
+static void drop_wanted(attn_runtime_device *device, bool failed) {
+    for (struct attn_wanted *w, **link = &device->wanted; (w = *link);) {
+        if (w->failed && !failed) {
+            link = &w->next;
+            continue;
+        }
+        *link = w->next;
+        free_wanted(w);
+    }
+}
+
+bool attn_kernels_compile(attn_runtime_device *device, int32_t threads) {
+    bool all = true;
+    compile_all(device, threads);
+    for (struct attn_wanted *w = device->wanted; w; w = w->next) {
+        all &= w->failed || load_wanted(device, w);
+        w->failed = w->failure.status != ATTN_OK;
+    }
+    drop_wanted(device, false);
+    return all;
+}
+
+void attn_kernels_forget(attn_runtime_device *device) {
+    drop_wanted(device, true);
 }
 
 attn_status attn_kernel_reference(attn_runtime_device *device, attn_loaded **loaded,

@@ -188,10 +188,11 @@ typedef struct attn_device {
 
 /* How hard planning may work. CACHED: only what the databases hold. ESTIMATE: also a near winner
  * or a family's defaults, for the problem that a class begins with and for typical sizes, rendered
- * and compiled once: on CUDA in this process, on the CPU by the machine's C compiler, which is
- * stopped should it take over a minute, and then not asked again by the context: the classes to
- * come do with what is stored, or the reference. MEASURE (plans only):
- * starts the installed `attntune tune` within a budget, waits, and reads its result. */
+ * and compiled once, as many kernels at a time as the context has CPU threads: on CUDA in this
+ * process, on the CPU by the machine's C compiler, which is stopped should it take over a minute,
+ * and then not asked again by the context: the classes to come do with what is stored, or the
+ * reference. MEASURE (plans only): starts the installed `attntune tune` within a budget, waits, and
+ * reads its result. */
 typedef enum attn_effort { ATTN_CACHED, ATTN_ESTIMATE, ATTN_MEASURE } attn_effort;
 
 typedef struct attn_options {
@@ -202,7 +203,7 @@ typedef struct attn_options {
     const char *tool_path;   /* NULL: the installed attntune program, for MEASURE */
     attn_effort effort;      /* what attn_run and attn_workspace_size may do: CACHED or ESTIMATE */
     double measure_seconds;  /* budget of one MEASURE; 0: 20 s */
-    int32_t threads;         /* CPU threads at most; 0: what affinity, cgroup and
+    int32_t threads;         /* CPU threads, and compilers, at most; 0: what affinity, cgroup and
                                 OMP_NUM_THREADS allow */
 } attn_options;
 
