@@ -167,11 +167,6 @@ ATTN_NOINLINE void mask_scores(const struct unit *u) {
     }
 }
 
-ATTN_INLINE void mask_if_needed(const struct unit *u) {
-    if (__builtin_expect(u->chunk < u->g->clear || u->chunk >= u->g->clear_end, 0))
-        mask_scores(u);
-}
-
 /* Rows that are weighed: what the loop over them needs, in registers. */
 struct rows {
     const float (*s)[ATTN_VL], (*s2)[ATTN_VL], (*sum)[ATTN_VL], *top;
@@ -210,46 +205,70 @@ ATTN_NOINLINE void weigh_again(const struct unit *u, float scale) {
     }
 }
 
-/* Behind the last row; `most`: the largest weights by lanes, which as integers are in order, too.
- */
-ATTN_INLINE void finish_weights(const struct unit *u, __m512i most, float scale) {
-    if (__builtin_expect(attn_halves_above(most, 0x3f80 + LAZY * 0x80), 0))
-        weigh_again(u, scale);
-    u->g->now ^= 1;
+/* The weights of a unit in the making, some rows at a time. */
+struct weighing {
+    const struct unit *u; /* NULL: there is none */
+    struct rows x;
+    __m512i most; /* the largest weights by lanes, which as integers are in order, too */
+    float scale;
+    int row; /* the next */
+};
+
+ATTN_INLINE struct weighing begin_weights(const struct unit *u, float scale) {
+    struct weighing w = {.u = u, .most = _mm512_setzero_si512(), .scale = scale};
+    if (u) {
+        if (__builtin_expect(u->chunk < u->g->clear || u->chunk >= u->g->clear_end, 0))
+            mask_scores(u);
+        w.x = rows_of(u);
+    }
+    return w;
 }
 
-/* The scores of a unit, whose packed keys are at k, in four tiles. Between the steps stand the
- * weights of the unit before it, if there is one: vectors work on these while tiles work on those.
+/* Goes on as far as `done` of `all` parts. */
+ATTN_INLINE void weigh_part(struct weighing *w, int done, int all) {
+    for (; w->u && w->row < done * ROWS / all; w->row++)
+        w->most = attn_halves_max(w->most, weigh_row(w->x, w->row, w->x.top[w->row], w->scale));
+}
+
+ATTN_INLINE void finish_weights(const struct weighing *w) {
+    if (!w->u)
+        return;
+    if (__builtin_expect(attn_halves_above(w->most, 0x3f80 + LAZY * 0x80), 0))
+        weigh_again(w->u, w->scale);
+    w->u->g->now ^= 1;
+}
+
+/* The scores of a unit, whose packed keys are at k, in four tiles. Behind each product stand rows
+ * of the weights of the unit before it, if there is one: vectors work on these while tiles work on
+ * those, as far ahead as the core reorders.
  */
 ATTN_INLINE void scores(const struct unit *u, const uint16_t *k, const struct unit *before,
                         float scale) {
-    const struct rows x = before ? rows_of(before) : (struct rows){0};
-    __m512i most = _mm512_setzero_si512();
-    int row = 0;
+    struct weighing w = begin_weights(before, scale);
     ATTN_TILE_CLEAR(0);
     ATTN_TILE_CLEAR(1);
     ATTN_TILE_CLEAR(2);
     ATTN_TILE_CLEAR(3);
+    ATTN_UNROLL(8)
     for (int i = 0; i < TILES; i++, k += 1024) {
         ATTN_TILE_LOAD(4, u->g->q[i], 64);
         LOAD_KV(6, k, 64);
         ATTN_TILE_MULTIPLY(0, 4, 6);
+        weigh_part(&w, 4 * i + 1, 4 * TILES);
         LOAD_KV(7, k + ATTN_TILE_ELEMENTS, 64);
         ATTN_TILE_MULTIPLY(1, 4, 7);
+        weigh_part(&w, 4 * i + 2, 4 * TILES);
         ATTN_TILE_LOAD(5, u->g->q[i] + ATTN_TILE_ROWS, 64);
         ATTN_TILE_MULTIPLY(2, 5, 6);
+        weigh_part(&w, 4 * i + 3, 4 * TILES);
         ATTN_TILE_MULTIPLY(3, 5, 7);
-        if (before && i == 0)
-            mask_if_needed(before);
-        for (const int end = (i + 1) * ROWS / TILES; before && row < end; row++)
-            most = attn_halves_max(most, weigh_row(x, row, x.top[row], scale));
+        weigh_part(&w, 4 * i + 4, 4 * TILES);
     }
     ATTN_TILE_STORE(0, u->s[0], 64);
     ATTN_TILE_STORE(1, u->s[1], 64);
     ATTN_TILE_STORE(2, u->s[0] + ATTN_TILE_ROWS, 64);
     ATTN_TILE_STORE(3, u->s[1] + ATTN_TILE_ROWS, 64);
-    if (before)
-        finish_weights(before, most, scale);
+    finish_weights(&w);
 }
 
 ATTN_NOINLINE void scores_alone(const struct unit *u, const uint16_t *k) {
@@ -262,12 +281,9 @@ ATTN_NOINLINE void scores_between(const struct unit *u, const uint16_t *k,
 }
 
 ATTN_NOINLINE void weights(const struct unit *u, float scale) {
-    const struct rows x = rows_of(u);
-    __m512i most = _mm512_setzero_si512();
-    mask_if_needed(u);
-    for (int r = 0; r < ROWS; r++)
-        most = attn_halves_max(most, weigh_row(x, r, x.top[r], scale));
-    finish_weights(u, most, scale);
+    struct weighing w = begin_weights(u, scale);
+    weigh_part(&w, 1, 1);
+    finish_weights(&w);
 }
 
 /* O += P V in `pair` + 1 tiles of columns, of which the first is tile n; v: of the first chunk. */
