@@ -1,6 +1,7 @@
 /* amx_forward.c: bf16 forward attention of many query rows on AMX tiles.
  *
- * A first step packs K and V of each head into tiles, padded with zeros. Then a group of 32 query
+ * K and V are packed into tiles, padded with zeros: of each head by a first step, or of each block
+ * of keys by the task that meets it. A group of 32 query
  * rows meets keys, chunk by chunk: scores S = Q K' by tiles, weights P = 2^(S - top) by vectors
  * whose lanes are keys, rounded to bf16, and behind a block of chunks outputs O += P V by tiles.
  *
@@ -36,6 +37,7 @@ enum {
     GROUPS = $(GROUPS),       /* groups of a task: they share each block of K and V */
     LAZY = 8,                 /* a weight is at most two to this power */
     PACK_ROWS = $(PACK_ROWS), /* keys of a task that packs; whole chunks */
+    OWN = $(OWN),             /* a task packs for itself, block by block */
     LSE = $(LSE),             /* the log-sum-exp of each row is wanted */
     PACK_GQA = $(PACK_GQA)    /* a task's rows are those of all heads that share K and V */
 };
@@ -323,11 +325,55 @@ ATTN_INLINE void output_tiles(const int pair, struct group *g, int n,
     }
 }
 
+static void pack_chunk(const uint16_t *k, const uint16_t *v, int64_t k_stride, int64_t v_stride,
+                       int32_t count, uint16_t *to_k, uint16_t *to_v) {
+    for (int i = 0; i < 2 * TILES; i++) { /* 16 keys, then the other 16, 32 columns at a time */
+        const int key = i % 2 * 16, column = i / 2 * 32;
+        attn_pack_columns(to_k + i * ATTN_TILE_ELEMENTS, k + key * k_stride + column, k_stride,
+                          min(16, count - key), min(32, D - column));
+    }
+    for (int i = 0; i < TILES_V; i++)
+        attn_pack_rows(to_v + i * ATTN_TILE_ELEMENTS, v + i * 16, v_stride, count,
+                       min(16, DV - i * 16));
+}
+
+/* Packs the chunks begin <= chunk < end of a head, of which there may be fewer. */
+static void pack_chunks(const attn_forward_args *a, int64_t batch, int64_t kv_head, int32_t begin,
+                        int32_t end, uint16_t *to_k, uint16_t *to_v) {
+    const int64_t *ks = a->k_stride, *vs = a->v_stride;
+    const uint16_t *k = (const uint16_t *)a->k + batch * ks[0] + kv_head * ks[1];
+    const uint16_t *v = (const uint16_t *)a->v + batch * vs[0] + kv_head * vs[1];
+    for (int64_t key = begin * CHUNK; key < min(a->seq_kv, end * CHUNK); key += CHUNK) {
+        pack_chunk(k + key * ks[2], v + key * vs[2], ks[2], vs[2],
+                   min(CHUNK, a->seq_kv - (int32_t)key), to_k, to_v);
+        to_k += K_CHUNK;
+        to_v += V_CHUNK;
+    }
+}
+
+/* Where packed keys of a head, or of a worker, begin: K is term 1 of the workspace, V term 2. */
+static uint16_t *packed(const attn_forward_args *a, int term, int64_t index, int64_t chunk) {
+    const int64_t keys = (a->seq_kv + PACK_ROWS - 1) / PACK_ROWS * PACK_ROWS;
+    return (uint16_t *)a->workspace[term] + index * (OWN ? BLOCK : keys / CHUNK) * chunk;
+}
+
+int $(PACK_SYMBOL)(const attn_forward_args *a, int task, int worker) {
+    (void)worker;
+    const int64_t head = task / a->tiles;
+    const int32_t chunks = PACK_ROWS / CHUNK, begin = task % a->tiles * chunks;
+    pack_chunks(a, head / a->heads_kv, head % a->heads_kv, begin, begin + chunks,
+                packed(a, 1, head, K_CHUNK) + (int64_t)begin * K_CHUNK,
+                packed(a, 2, head, V_CHUNK) + (int64_t)begin * V_CHUNK);
+    return 0;
+}
+
 /* What a task walks through. */
 struct walk {
+    const struct attn_task *t;
     struct scratch *w;
-    const uint16_t *k, *v; /* packed, of key 0 */
-    int32_t begin, end;    /* chunks */
+    uint16_t *k, *v; /* packed, from chunk `first` on */
+    int32_t first;
+    int32_t begin, end; /* chunks */
     int32_t groups;
     float scale;
 };
@@ -337,7 +383,7 @@ ATTN_NOINLINE void outputs(const struct walk *walk, const struct unit *last) {
     struct group *g = last->g;
     const int32_t chunks = last->earlier + 1, first = last->chunk - last->earlier;
     const uint16_t(*p)[ROWS][CHUNK] = (const void *)(last->p - last->earlier);
-    const uint16_t *v = walk->v + (int64_t)first * V_CHUNK;
+    const uint16_t *v = walk->v + (int64_t)(first - walk->first) * V_CHUNK;
     for (int n = 0; n + 2 <= TILES_V; n += 2)
         output_tiles(1, g, n, p, v + n * ATTN_TILE_ELEMENTS, chunks);
     if (TILES_V % 2)
@@ -348,7 +394,7 @@ ATTN_NOINLINE void outputs(const struct walk *walk, const struct unit *last) {
 /* Takes the next unit, and finishes the one before it, which it replaces. */
 static void step(const struct walk *walk, struct group *g, int32_t block, int32_t chunk,
                  struct unit *before) {
-    const uint16_t *k = walk->k + (int64_t)chunk * K_CHUNK;
+    const uint16_t *k = walk->k + (int64_t)(chunk - walk->first) * K_CHUNK;
     const struct unit now = {.g = g,
                              .chunk = chunk,
                              .block = block,
@@ -365,18 +411,31 @@ static void step(const struct walk *walk, struct group *g, int32_t block, int32_
     *before = now;
 }
 
-static void attend(const struct walk *walk) {
+static void finish(const struct walk *walk, struct unit *last) {
+    if (last->g) {
+        weights(last, walk->scale);
+        outputs(walk, last);
+    }
+    last->g = NULL;
+}
+
+static void attend(struct walk *walk) {
+    const struct attn_task *t = walk->t;
     struct unit last = {.g = NULL};
-    for (int32_t block = walk->begin; block < walk->end; block += BLOCK)
+    for (int32_t block = walk->begin; block < walk->end; block += BLOCK) {
+        if (OWN) {
+            finish(walk, &last);
+            walk->first = block;
+            pack_chunks(t->a, t->batch, t->kv_head, block, min(block + BLOCK, walk->end), walk->k,
+                        walk->v);
+        }
         for (struct group *g = walk->w->group; g < walk->w->group + walk->groups; g++) {
             const int32_t end = min(block + BLOCK, g->end);
             for (int32_t chunk = max(block, g->begin); chunk < end; chunk++)
                 step(walk, g, block, chunk, &last);
         }
-    if (last.g) {
-        weights(&last, walk->scale);
-        outputs(walk, &last);
     }
+    finish(walk, &last);
 }
 
 static void store_outputs(const struct attn_task *t, struct group *g,
@@ -407,45 +466,14 @@ static void store_outputs(const struct attn_task *t, struct group *g,
     }
 }
 
-/* Where the packed keys of a head begin: K is term 1 of the workspace, V term 2. */
-static uint16_t *packed(const attn_forward_args *a, int term, int64_t head, int64_t chunk) {
-    const int64_t chunks = (a->seq_kv + PACK_ROWS - 1) / PACK_ROWS * (PACK_ROWS / CHUNK);
-    return (uint16_t *)a->workspace[term] + head * chunks * chunk;
-}
-
-static void pack_chunk(const uint16_t *k, const uint16_t *v, int64_t k_stride, int64_t v_stride,
-                       int32_t count, uint16_t *to_k, uint16_t *to_v) {
-    for (int i = 0; i < 2 * TILES; i++) { /* 16 keys, then the other 16, 32 columns at a time */
-        const int key = i % 2 * 16, column = i / 2 * 32;
-        attn_pack_columns(to_k + i * ATTN_TILE_ELEMENTS, k + key * k_stride + column, k_stride,
-                          min(16, count - key), min(32, D - column));
-    }
-    for (int i = 0; i < TILES_V; i++)
-        attn_pack_rows(to_v + i * ATTN_TILE_ELEMENTS, v + i * 16, v_stride, count,
-                       min(16, DV - i * 16));
-}
-
-int $(PACK_SYMBOL)(const attn_forward_args *a, int task, int worker) {
-    (void)worker;
-    const int64_t head = task / a->tiles, batch = head / a->heads_kv, kv_head = head % a->heads_kv;
-    const int64_t *ks = a->k_stride, *vs = a->v_stride;
-    const uint16_t *k = (const uint16_t *)a->k + batch * ks[0] + kv_head * ks[1];
-    const uint16_t *v = (const uint16_t *)a->v + batch * vs[0] + kv_head * vs[1];
-    uint16_t *to_k = packed(a, 1, head, K_CHUNK), *to_v = packed(a, 2, head, V_CHUNK);
-    const int32_t begin = task % a->tiles * PACK_ROWS, end = min(a->seq_kv, begin + PACK_ROWS);
-    for (int64_t key = begin; key < end; key += CHUNK)
-        pack_chunk(k + key * ks[2], v + key * vs[2], ks[2], vs[2], min(CHUNK, end - (int32_t)key),
-                   to_k + key / CHUNK * K_CHUNK, to_v + key / CHUNK * V_CHUNK);
-    return 0;
-}
-
 int $(KERNEL)(const attn_forward_args *a, int task, int worker) {
     struct scratch *w = (void *)((char *)a->workspace[0] + worker * (int64_t)$(SCRATCH_BYTES));
     const struct attn_task t = attn_task_of(a, task, PACK_GQA, GROUPS * ROWS);
-    const int64_t head = t.batch * a->heads_kv + t.kv_head;
-    struct walk walk = {.w = w,
-                        .k = packed(a, 1, head, K_CHUNK),
-                        .v = packed(a, 2, head, V_CHUNK),
+    const int64_t index = OWN ? worker : t.batch * a->heads_kv + t.kv_head;
+    struct walk walk = {.t = &t,
+                        .w = w,
+                        .k = packed(a, 1, index, K_CHUNK),
+                        .v = packed(a, 2, index, V_CHUNK),
                         .begin = INT32_MAX,
                         .scale = scale_of(a)};
     for (int64_t row = t.row; walk.groups < GROUPS && row < t.rows; row += ROWS) {

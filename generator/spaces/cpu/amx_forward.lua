@@ -33,6 +33,7 @@ return family {
     { "GROUPS", { 1, 2, 4, 8, 16 }, "groups of a task, which share each block of K and V" },
     { "EXP_DEGREE", { 3, 4, 5 }, "degree of the polynomial for 2^x" },
     { "LOAD_KV", { "keep", "stream" }, "tiles of K and V are to stay in the first cache, or not" },
+    { "PACK_KV", { "head", "block" }, "a first step packs whole heads; or a task each block" },
     { "PACK_GQA", { 0, 1 }, "1: the heads that share K and V are rows of one task" },
     { "ORDER", { "longest_first", "row" }, "order in which tasks are dealt" },
     { "COMPILER", { "cc", "clang" }, "compiler" },
@@ -50,6 +51,7 @@ return family {
     c.TILES, c.TILES_V = ceil_div(p.head_dim, 32), ceil_div(p.head_dim_v, 16)
     c.TILES_O = round_up(c.TILES_V, 2)
     c.PACK_SYMBOL, c.PACK_ROWS = "amx_forward_pack", PACK_ROWS
+    c.OWN = c.PACK_KV == "block"
     c.LOAD = c.LOAD_KV == "keep" and "ATTN_TILE_LOAD" or "ATTN_TILE_STREAM"
 
     -- The size of struct scratch, padding included.
@@ -66,16 +68,17 @@ return family {
   },
 
   launch = function(c)
-    return {
-      { symbol = c.PACK_SYMBOL, grid = "kv_tiles", rows = PACK_ROWS },
-      { symbol = "amx_forward", grid = "tiles", rows = c.GROUPS * ROWS, order = c.ORDER,
-        packed = c.PACK_GQA == 1 },
-      workspace = {
-        { bytes = c.SCRATCH_BYTES, per = "worker" },
-        { bytes = 2 * 32 * c.TILES, per = "key", round = PACK_ROWS },
-        { bytes = 2 * 16 * c.TILES_V, per = "key", round = PACK_ROWS },
-      },
+    local pack = { symbol = c.PACK_SYMBOL, grid = "kv_tiles", rows = PACK_ROWS }
+    local attend = { symbol = "amx_forward", grid = "tiles", rows = c.GROUPS * ROWS,
+      order = c.ORDER, packed = c.PACK_GQA == 1 }
+    local steps, per, keys = { pack, attend }, "key", 1
+    if c.OWN then steps, per, keys = { attend }, "worker", c.BLOCK_K end
+    steps.workspace = {
+      { bytes = c.SCRATCH_BYTES, per = "worker" },
+      { bytes = keys * 2 * 32 * c.TILES, per = per, round = PACK_ROWS },
+      { bytes = keys * 2 * 16 * c.TILES_V, per = per, round = PACK_ROWS },
     }
+    return steps
   end,
 
   options = function(c)
@@ -89,7 +92,7 @@ return family {
   defaults = function(p, dev)
     return {
       BLOCK_K = 512, GROUPS = groups(p, dev), EXP_DEGREE = p.lse and 4 or 3,
-      LOAD_KV = "stream", PACK_GQA = 1,
+      LOAD_KV = "stream", PACK_KV = "head", PACK_GQA = 1,
       ORDER = "longest_first", COMPILER = "cc", OPT = "-O3",
     }
   end,
