@@ -186,11 +186,12 @@ ATTN_INLINE struct rows rows_of(const struct unit *u) {
                          .p = u->p[0]};
 }
 
-/* Turns the scores of one row into weights, and returns these. */
+/* Turns the scores of one row into weights, and returns these. The sum is of weights as they are
+ * before they are cut off. */
 ATTN_INLINE __m512i weigh_row(struct rows x, int r, float top, float scale) {
-    const vf w = attn_tiles_exp2((attn_vload(x.s[r]) - top) * scale);
-    const vf w2 = attn_tiles_exp2((attn_vload(x.s2[r]) - top) * scale);
-    const __m512i p = attn_round_halves(w, w2);
+    const vf w = attn_tiles_exp2((attn_vload(x.s[r]) - top) * scale + ATTN_CUT_LOG2);
+    const vf w2 = attn_tiles_exp2((attn_vload(x.s2[r]) - top) * scale + ATTN_CUT_LOG2);
+    const __m512i p = attn_cut_halves(w, w2);
     _mm512_store_si512(x.p[r], p);
     attn_vstore(x.new_sum[r], attn_vload(x.sum[r]) + (w + w2));
     return p;
@@ -443,7 +444,7 @@ static void store_outputs(const struct attn_task *t, struct group *g,
     const attn_forward_args *a = t->a;
     for (int32_t r = 0; r < g->rows; r++) {
         const int sees = max(0, g->lo[r]) <= g->hi[r];
-        const float sum = _mm512_reduce_add_ps((__m512)attn_vload(g->sum[g->now][r])),
+        const float sum = _mm512_reduce_add_ps((__m512)attn_vload(g->sum[g->now][r])) / ATTN_CUT,
                     factor = 1.0F / sum;
         uint16_t *o = (uint16_t *)a->o + offset_of(t, g, a->o_stride, r);
         vf zero = {0}; /* or NaN: 0 times O, as it was summed up */

@@ -71,6 +71,15 @@ ATTN_INLINE __m512i attn_round_halves(attn_vf a, attn_vf b) {
     return (__m512i)_mm512_cvtne2ps_pbh((__m512)b, (__m512)a);
 }
 
+/* 32 floats cut off to bf16, which takes half the time, a's and b's by turns. Numbers that were
+ * multiplied by ATTN_CUT before are on average what they would be if rounded. */
+#define ATTN_CUT 1.0027344F       /* 1 + 0.7 * 2^-8 */
+#define ATTN_CUT_LOG2 0.00393949F /* its logarithm */
+ATTN_INLINE __m512i attn_cut_halves(attn_vf a, attn_vf b) {
+    const __m512i high = _mm512_set1_epi32(-65536);
+    return _mm512_ternarylogic_epi32(_mm512_srli_epi32((__m512i)a, 16), (__m512i)b, high, 0xf8);
+}
+
 /* The first `count` of 32 floats, a's before b's, rounded to bf16. */
 ATTN_INLINE void attn_store_halves(uint16_t *to, attn_vf a, attn_vf b, int count) {
     _mm512_mask_storeu_epi16(to, (__mmask32)((1ULL << count) - 1), attn_round_halves(a, b));
@@ -137,15 +146,16 @@ ATTN_INLINE void attn_pack_columns(uint16_t to[ATTN_TILE_ELEMENTS], const uint16
         _mm512_store_si512(to + i * ATTN_TILE_HALVES, x[i]);
 }
 
-/* A tile b[k][j] of 32 rows k, of which `rows` exist, of 16 columns j, of which `columns` exist. */
+/* A tile b[k][j] of 32 rows, of which `rows` exist, of 16 columns j, of which `columns` exist. By
+ * turns come a row k / 2 of the first 16 and one of the others, as in attn_cut_halves. */
 ATTN_INLINE void attn_pack_rows(uint16_t to[ATTN_TILE_ELEMENTS], const uint16_t *from,
                                 int64_t stride, int rows, int columns) {
     const __mmask16 exist = (__mmask16)((1U << columns) - 1);
-    for (int i = 0; i < 16; i++) {
-        const uint16_t *even = from + 2 * i * stride;
-        const __mmask16 first = 2 * i < rows ? exist : 0, second = 2 * i + 1 < rows ? exist : 0;
-        const __m512i low = _mm512_cvtepu16_epi32(_mm256_maskz_loadu_epi16(first, even));
-        const __m512i high = _mm512_cvtepu16_epi32(_mm256_maskz_loadu_epi16(second, even + stride));
+    for (int i = 0; i < 16; i++, from += stride) {
+        const __mmask16 first = i < rows ? exist : 0, second = i + 16 < rows ? exist : 0;
+        const __m512i low = _mm512_cvtepu16_epi32(_mm256_maskz_loadu_epi16(first, from));
+        const __m512i high =
+            _mm512_cvtepu16_epi32(_mm256_maskz_loadu_epi16(second, from + 16 * stride));
         _mm512_store_si512(to + i * ATTN_TILE_HALVES,
                            _mm512_or_si512(low, _mm512_slli_epi32(high, 16)));
     }
