@@ -3,14 +3,20 @@
 -- Rows of a group, and keys of a task that packs: see the template.
 local ROWS, PACK_ROWS = 32, 64
 
--- Groups of a task: many, for fewer passes over K and V, which come from L2 or beyond, while each
--- thread still gets eight tasks.
-local function groups(p, dev)
-  for _, count in ipairs { 16, 8, 4, 2 } do
-    local tasks = p.batch * ceil_div(p.heads_q * p.seq_q, count * ROWS)
-    if tasks >= 8 * dev.threads then return count end
+-- Groups of a task, and who packs K and V: many groups, for fewer passes over K and V, which come
+-- from L2 or beyond, and so that a block is not packed by many tasks; but each thread must get four
+-- tasks, or eight where all threads pack first, as for long heads, and where tasks would be small.
+local function dealing(p, dev)
+  local function enough(count, each)
+    return p.batch * ceil_div(p.heads_q * p.seq_q, count * ROWS) >= each * dev.threads
   end
-  return 1
+  for _, count in ipairs { 16, 8, 4 } do
+    if p.seq_kv <= 2048 and enough(count, 4) then return count, "block" end
+  end
+  for _, count in ipairs { 16, 8, 4, 2 } do
+    if enough(count, 8) then return count, "head" end
+  end
+  return 1, "head"
 end
 
 return family {
@@ -90,9 +96,10 @@ return family {
   end,
 
   defaults = function(p, dev)
+    local groups, pack = dealing(p, dev)
     return {
-      BLOCK_K = 512, GROUPS = groups(p, dev), EXP_DEGREE = p.lse and 4 or 3,
-      LOAD_KV = "stream", PACK_KV = "head", PACK_GQA = 1,
+      BLOCK_K = 512, GROUPS = groups, EXP_DEGREE = p.lse and 4 or 3,
+      LOAD_KV = "stream", PACK_KV = pack, PACK_GQA = 1,
       ORDER = "longest_first", COMPILER = "cc", OPT = "-O3",
     }
   end,
