@@ -434,7 +434,8 @@ ATTN_DEVICE void consume(const attn_forward_args &a, int group) {
         if (w.row < 0)
             break;
         const attn_u32 q_low = q_operand(group, q.stage);
-        tile_rows(a).look(w, row, r);
+        if constexpr (MASKED || LSE)
+            tile_rows(a).look(w, group, row, r);
         take_q(st, group, q.stage);
         const int n = MASKED ? skip(w, r, group, k) : w.end - 1;
         st.x.start();
