@@ -201,6 +201,9 @@ return family {
           { 2048, { Q_BUFFERS = 2, Q_REGISTERS = false, SECTION = 32 } },
           { 8192, { PINGPONG = true, HALF = true, ACROSS = true } },
         }
+        if grouped and p.seq_q <= 2048 then
+          set { CONSUMERS = 3, BLOCK_N = 64, STAGES = 3, ACROSS = true }
+        end
       else
         set { Q_BUFFERS = 2 }
         by_length { { 1024, { BLOCK_N = 64 } }, { 2048, { HALF = true } } }
