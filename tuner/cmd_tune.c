@@ -58,7 +58,8 @@ static void add_row(tune_run *run, const attn_tune_options *options, const attn_
     add_place(run, options, s->problem);
     attn_report_number(report, s->family ? s->ns * 1e-6 : NAN);
     attn_report_number(report, gflops);
-    attn_report_number(report, s->resumed ? NAN : 100 * gflops / result->peak[s->device]);
+    attn_report_number(report,
+                       s->resumed || s->missed ? NAN : 100 * gflops / result->peak[s->device]);
     attn_report_number(report, s->family ? attn_times_default(s->ns, s->default_ns, s->band) : NAN);
     attn_report_number(report, (double)s->tried);
     attn_report_number(report, (double)s->candidates);
@@ -108,7 +109,7 @@ static int add_result(void *user, const attn_tune_options *options,
     run->share_s = result->share_s;
     for (size_t i = 0; i < options->problem_count; i++) {
         const attn_tune_summary *s = i < result->count ? &result->summary[i] : NULL;
-        if (s && !s->missed)
+        if (s && (!s->missed || s->family))
             add_row(run, options, result, s);
         else
             add_missed(run, options, i,

@@ -203,9 +203,10 @@ size_t attn_job_point(const attn_job *job, const attn_db_row *row);
  * place that decides so. */
 attn_status attn_job_resume(attn_job *job, bool *done, attn_error *err);
 
-/* Has the database a winner that a job for the problem would begin with? */
+/* Has the database a winner that a job for the problem would begin with? The summary, if one is
+ * given, then gets it. */
 attn_status attn_lane_has_winner(const attn_lane *lane, const attn_problem *problem, bool *has,
-                                 attn_error *err);
+                                 attn_tune_summary *summary, attn_error *err);
 
 /* Before a decision: another tuner of the same file may have decided since the run began, and it is
  * that winner which ours has to beat. */

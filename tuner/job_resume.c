@@ -48,11 +48,23 @@ static bool is_aside(const attn_lane *lane, const attn_db_row *row) {
     return only && strcmp(only, row->variant.family) != 0;
 }
 
+static attn_status take_row(const attn_db_row *row, attn_tune_summary *s, attn_error *err) {
+    s->status = ATTN_OK;
+    s->ns = row->final_ns;
+    s->band = row->band;
+    s->default_ns = row->default_ns;
+    s->is_default = row->final_ns == row->default_ns;
+    s->family = strdup(row->variant.family);
+    s->config = strdup(row->variant.config);
+    return s->family && s->config ? ATTN_OK : attn_fail_nomem(err);
+}
+
 attn_status attn_lane_has_winner(const attn_lane *lane, const attn_problem *problem, bool *has,
-                                 attn_error *err) {
+                                 attn_tune_summary *summary, attn_error *err) {
     const attn_tune_options *o = lane->options;
     const attn_db_filter filter = {.problem = problem, .device = &lane->device, .winners = true};
     attn_db_rows rows = {0};
+    attn_status status = ATTN_OK;
     *has = false;
     if (!o->db || o->verify_only || o->dry_run)
         return ATTN_OK;
@@ -61,9 +73,11 @@ attn_status attn_lane_has_winner(const attn_lane *lane, const attn_problem *prob
         const attn_db_row *row = &rows.row[i];
         *has =
             row->rank == 1 && !is_aside(lane, row) && has_files(lane, row) && is_of_now(lane, row);
+        if (*has && summary)
+            status = take_row(row, summary, err);
     }
     attn_db_rows_free(&rows);
-    return ATTN_OK;
+    return status;
 }
 
 /* Can a point be made a variant of? */

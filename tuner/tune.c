@@ -143,7 +143,7 @@ static bool *find_won(const attn_lane *lane, const attn_tune_summary *summary, a
     for (size_t i = 0; status == ATTN_OK && i < o->problem_count; i++) {
         won[i] = summary[i].family;
         if (is_open(&summary[i]) && !won[i])
-            status = attn_lane_has_winner(lane, &o->problems[i], &won[i], err);
+            status = attn_lane_has_winner(lane, &o->problems[i], &won[i], NULL, err);
     }
     if (status == ATTN_OK)
         return won;
@@ -188,6 +188,21 @@ static bool is_worth_more(const struct run *run, const attn_tune_summary *summar
            attn_now_ns() + LEFT_OVER_NS <= run->end_ns && count_open(summary, o->problem_count) > 0;
 }
 
+/* What the run did not come to may have an earlier run's winner. */
+static attn_status take_missed(struct run *run, const attn_lane *lane, attn_tune_summary *summary,
+                               attn_error *err) {
+    attn_tune_result *result = run->result;
+    for (size_t i = 0; i < run->options.problem_count; i++) {
+        bool has;
+        if (!summary[i].missed)
+            continue;
+        ATTN_TRY(attn_lane_has_winner(lane, &run->options.problems[i], &has, &summary[i], err));
+        if (has && &summary[i] >= result->summary + result->count)
+            result->count = (size_t)(&summary[i] - result->summary) + 1;
+    }
+    return ATTN_OK;
+}
+
 static attn_status run_device(struct run *run, size_t device, attn_error *err) {
     const attn_tune_options *o = &run->options;
     attn_lane lane = {.options = o,
@@ -215,6 +230,8 @@ static attn_status run_device(struct run *run, size_t device, attn_error *err) {
         status = run_round(run, &lane, summary, true, err);
     while (status == ATTN_OK && is_worth_more(run, summary))
         status = run_round(run, &lane, summary, false, err);
+    if (status == ATTN_OK)
+        status = take_missed(run, &lane, summary, err);
     attn_worker_kill(&lane.worker);
     if (status != ATTN_ERR_TIMEOUT)
         return status;

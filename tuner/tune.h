@@ -126,7 +126,7 @@ typedef struct attn_tune_summary {
     double seconds;
     double first_s; /* of these, until the first variant was measured; NaN: none was */
     bool cut;       /* its share of the budget was over */
-    bool missed;    /* the run came to later ones, but not to it: nothing else is known */
+    bool missed;    /* the run did not come to it: the winner, if any, is an earlier run's */
 } attn_tune_summary;
 
 typedef struct attn_tune_result {
