@@ -1,5 +1,4 @@
 /* cmd_db_prune.c: drops trials that nothing made today would have again. */
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -13,10 +12,16 @@ typedef struct tool {
     struct tool *next;
 } tool;
 
+enum { REASONS = 8 }; /* more than there are */
+
 typedef struct pruning {
     attn_cli *cli;
     tool *tools;
     size_t dropped;
+    struct {
+        const char *text; /* why; constant texts */
+        size_t rows;
+    } reason[REASONS];
     bool failed; /* out of memory: everything is kept */
 } pruning;
 
@@ -65,11 +70,33 @@ static bool toolchain_is_here(pruning *p, const attn_db_row *row) {
     return !t || (t->identity && strcmp(t->identity, row->toolchain) == 0);
 }
 
+static void note_dropped(pruning *p, const char *why) {
+    size_t i = 0;
+    while (i + 1 < REASONS && p->reason[i].text && strcmp(p->reason[i].text, why) != 0)
+        i++;
+    p->reason[i].text = why;
+    p->reason[i].rows++;
+    p->dropped++;
+}
+
 static bool keep(void *user, const attn_db_row *row) {
     pruning *p = user;
-    bool current = p->failed || (!attn_row_stale(p->cli->gen, row) && toolchain_is_here(p, row));
-    p->dropped += !current;
-    return current;
+    const char *why = attn_row_stale(p->cli->gen, row);
+    if (!why && !toolchain_is_here(p, row))
+        why = "its compiler is another one";
+    if (p->failed || !why)
+        return true;
+    note_dropped(p, why);
+    return false;
+}
+
+static void say_dropped(const pruning *p, const char *what) {
+    attn_str why = ATTN_STR_INIT;
+    for (size_t i = 0; i < REASONS && p->reason[i].text; i++)
+        attn_str_append_f(&why, "%s %zu (%s)", i > 0 ? "," : ":", p->reason[i].rows,
+                          p->reason[i].text);
+    attn_say("%zu trials %s%s", p->dropped, what, attn_str_text(&why));
+    attn_str_free(&why);
 }
 
 /* Counts what keep() would drop. */
@@ -108,9 +135,8 @@ int attn_cmd_db_prune(attn_cli *cli) {
     free_tools(p.tools);
     if (status != ATTN_OK)
         return attn_failure(status, &err);
-    if (cli->args.dry_run)
-        attn_say("%zu trials would be dropped", p.dropped);
-    else
-        attn_say("%" PRId64 " trials dropped", dropped.added);
+    if (!cli->args.dry_run)
+        p.dropped = (size_t)dropped.added;
+    say_dropped(&p, cli->args.dry_run ? "would be dropped" : "dropped");
     return ATTN_EXIT_OK;
 }
