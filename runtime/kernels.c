@@ -195,6 +195,20 @@ static void compile_all(const attn_runtime_device *device, int32_t threads) {
         pthread_join(thread[--started], NULL);
 }
 
+/* What has failed beside others is tried once more by itself, and then what comes behind it:
+ * several compilers need several times the memory, processes and disk of one. */
+static void compile_alone(const attn_runtime_device *device) {
+    for (struct attn_wanted *w = device->wanted; w; w = w->next) {
+        if (w->failed || w->binary.data)
+            continue;
+        if (w->failure.status == ATTN_ERR_TIMEOUT)
+            return;
+        w->failure = (attn_error)ATTN_ERROR_INIT;
+        if (compile(device, w) != ATTN_OK)
+            return;
+    }
+}
+
 static bool load_wanted(attn_runtime_device *device, struct attn_wanted *w) {
     if (w->failure.status == ATTN_ERR_TIMEOUT)
         device->hung = w->failure;
@@ -221,6 +235,8 @@ static void drop_wanted(attn_runtime_device *device, bool failed) {
 bool attn_kernels_compile(attn_runtime_device *device, int32_t threads) {
     bool all = true;
     compile_all(device, threads);
+    if (threads > 1)
+        compile_alone(device);
     for (struct attn_wanted *w = device->wanted; w; w = w->next) {
         all &= w->failed || load_wanted(device, w);
         w->failed = w->failure.status != ATTN_OK;

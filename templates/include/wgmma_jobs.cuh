@@ -68,8 +68,8 @@ ATTN_DEVICE attn_place attn_place_of(const attn_forward_args &a, const T &t, int
         return {index % t.tiles(a), index / t.tiles(a)};
     if constexpr (SECTION > 0) {
         const attn_i64 bytes = (attn_i64)a.seq_kv * bytes_of_key;
-        const int fit =
-            (int)max((attn_i64)1, ((attn_i64)SECTION << 20) / bytes) * a.group / t.heads;
+        const int room = (int)max((attn_i64)1, ((attn_i64)SECTION << 20) / bytes); // heads of these
+        const int fit = min(room, a.batch * a.heads_kv) * a.group / t.heads;
         const int whole = max(0, section - fit) / fit; // sections before the last
         const int s = min(index / (fit * t.tiles(a)), whole);
         first = s * fit;

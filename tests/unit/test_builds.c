@@ -27,7 +27,8 @@ static const char TEMPLATE[] = "#include \"attn_abi.h\"\n"
                                "    return a && task == worker ? 0 * $(ROWS) : 0;\n"
                                "}\n";
 
-/* Logs the kernels that it compiles. One that $FAIL names fails; $MEET waits for another one. */
+/* Logs the kernels that it compiles. One that $FAIL names fails; $MEET waits for another one; with
+ * $ALONE the second of two at once fails. */
 static const char COMPILER[] =
     "#!/bin/sh\n"
     "for word; do case $word in */kernel.c) source=$word ;; esac; done\n"
@@ -36,6 +37,13 @@ static const char COMPILER[] =
     "    echo \"$name\" >>\"$LOG\"\n"
     "    [ \"$name\" != \"$FAIL\" ] || { echo 'error: planted' >&2; exit 1; }\n"
     "    for i in $(seq $MEET); do [ $(wc -l <\"$LOG\") -lt 2 ] || break; sleep 0.05; done\n"
+    "    if [ \"$ALONE\" ]; then\n"
+    "        mkdir \"$LOG.busy\" 2>/dev/null || { echo 'error: not alone' >&2; exit 1; }\n"
+    "        trap 'rmdir \"$LOG.busy\"' EXIT\n"
+    "        sleep 0.2\n"
+    "        $REAL_CC \"$@\"\n"
+    "        exit\n"
+    "    fi\n"
     "fi\n"
     "exec $REAL_CC \"$@\"\n";
 
@@ -168,6 +176,22 @@ static void test_overlap(void) {
     attn_close(ctx);
 }
 
+/* Where there is room for one compiler only, no kernel is lost. */
+static void test_crowded(void) {
+    char list[512], log[512];
+    size_t asked = 1;
+    setenv("ALONE", "1", 1);
+    attn_context *ctx = open_with(2);
+    list_candidates(ctx, list);
+    CHECK_STR(list, CASES[0].candidates);
+    take_log(log);
+    for (const char *at = log; (at = strchr(at, ',')); at++)
+        asked++;
+    CHECK(asked > 6); /* or none was refused */
+    attn_close(ctx);
+    setenv("ALONE", "", 1);
+}
+
 /* A program that blocks SIGINT to end in its own time waits for none of the compilers. */
 static void test_interrupted(int32_t threads) {
     char list[512];
@@ -193,6 +217,7 @@ static void test_interrupted(int32_t threads) {
 int main(void) {
     write_all();
     setenv("MEET", "0", 1);
+    setenv("ALONE", "", 1);
     test_same_list(1);
     attn_context *ctx = open_with(2);
     attn_runtime_device *device = attn_context_device(ctx, ATTN_DEVICE_CPU);
@@ -200,6 +225,7 @@ int main(void) {
     attn_close(ctx);
     if (two) {
         test_same_list(2);
+        test_crowded();
         test_overlap();
     } else {
         printf("not tried: compiles at once, with one core\n");
