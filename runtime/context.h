@@ -106,9 +106,9 @@ attn_status attn_kernel_stored(attn_runtime_device *device, attn_db *db, const a
  * build has failed: *loaded is there, with its launch record, but is to be compiled. */
 attn_status attn_kernel_rendered(attn_runtime_device *device, attn_variant *variant,
                                  attn_loaded **loaded, attn_str *toolchain, attn_error *err);
-/* Compiles what is wanted, so many at once (what fails so, once more alone), and loads it. False: not all; what was given for the
- * rest is gone, and is to be asked for again, where it is still wanted. What has failed is known
- * until attn_kernels_forget. */
+/* Compiles what is wanted, so many at once (what fails so, once more alone), and loads it. False:
+ * not all; what was given for the rest is gone, and is to be asked for again, where it is still
+ * wanted. What has failed is known until attn_kernels_forget. */
 bool attn_kernels_compile(attn_runtime_device *device, int32_t threads);
 void attn_kernels_forget(attn_runtime_device *device);
 attn_status attn_kernel_reference(attn_runtime_device *device, attn_loaded **loaded,
