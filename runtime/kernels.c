@@ -203,6 +203,7 @@ static void compile_alone(const attn_runtime_device *device) {
             continue;
         if (w->failure.status == ATTN_ERR_TIMEOUT)
             return;
+        attn_binary_free(&w->binary); /* the log of the first try */
         w->failure = (attn_error)ATTN_ERROR_INIT;
         if (compile(device, w) != ATTN_OK)
             return;
