@@ -48,15 +48,24 @@ static bool is_aside(const attn_lane *lane, const attn_db_row *row) {
     return only && strcmp(only, row->variant.family) != 0;
 }
 
-static attn_status take_row(const attn_db_row *row, attn_tune_summary *s, attn_error *err) {
+static attn_status report_stored(const attn_stored *stored, attn_tune_summary *s, attn_error *err) {
     s->status = ATTN_OK;
-    s->ns = row->final_ns;
-    s->band = row->band;
-    s->default_ns = row->default_ns;
-    s->is_default = row->final_ns == row->default_ns;
-    s->family = strdup(row->variant.family);
-    s->config = strdup(row->variant.config);
+    s->ns = stored->ns;
+    s->band = stored->band;
+    s->default_ns = stored->default_ns;
+    s->is_default = stored->ns == stored->default_ns;
+    s->family = strdup(stored->family);
+    s->config = strdup(stored->config);
     return s->family && s->config ? ATTN_OK : attn_fail_nomem(err);
+}
+
+static attn_status report_row(const attn_db_row *row, attn_tune_summary *s, attn_error *err) {
+    const attn_stored stored = {.family = row->variant.family,
+                                .config = row->variant.config,
+                                .ns = row->final_ns,
+                                .band = row->band,
+                                .default_ns = row->default_ns};
+    return report_stored(&stored, s, err);
 }
 
 attn_status attn_lane_has_winner(const attn_lane *lane, const attn_problem *problem, bool *has,
@@ -74,7 +83,7 @@ attn_status attn_lane_has_winner(const attn_lane *lane, const attn_problem *prob
         *has =
             row->rank == 1 && !is_aside(lane, row) && has_files(lane, row) && is_of_now(lane, row);
         if (*has && summary)
-            status = take_row(row, summary, err);
+            status = report_row(row, summary, err);
     }
     attn_db_rows_free(&rows);
     return status;
@@ -109,18 +118,7 @@ static attn_status all_families_tried(attn_job *job, const attn_db_rows *rows, b
 }
 
 attn_status attn_job_keep_stored(attn_job *job, attn_error *err) {
-    attn_tune_summary *s = job->summary;
-    const attn_stored *stored = &job->stored;
-    if (!stored->family)
-        return ATTN_OK;
-    s->status = ATTN_OK;
-    s->ns = stored->ns;
-    s->band = stored->band;
-    s->default_ns = stored->default_ns;
-    s->is_default = stored->ns == stored->default_ns;
-    s->family = strdup(stored->family);
-    s->config = strdup(stored->config);
-    return s->family && s->config ? ATTN_OK : attn_fail_nomem(err);
+    return job->stored.family ? report_stored(&job->stored, job->summary, err) : ATTN_OK;
 }
 
 void attn_job_forget_stored(attn_job *job) {
