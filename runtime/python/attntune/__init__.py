@@ -10,7 +10,8 @@ build folder of the source tree, and where the system's loader looks.
 import ctypes
 import math
 
-from ._library import Failure, check, context, library, workspace
+from ._library import Failure, check, context, library
+from ._memory import FRESH, wish_huge_pages, workspace
 from ._types import CHOICE_ORIGINS, Choice, Device, problem_of, tensors_of
 
 __all__ = ["sdpa", "choice", "version", "Failure"]
@@ -133,10 +134,13 @@ def _call(torch, q, k, v, mask, enable_gqa, return_lse, precision):
 def _empty_output(torch, q, v):
     """O with q's order of heads and rows in memory."""
     batch, heads, rows, _ = q.shape
-    if q.stride(1) < q.stride(2):
-        return torch.empty(batch, rows, heads, v.shape[-1], dtype=q.dtype,
-                           device=q.device).transpose(1, 2)
-    return torch.empty(batch, heads, rows, v.shape[-1], dtype=q.dtype, device=q.device)
+    turned = q.stride(1) < q.stride(2)
+    outer = (rows, heads) if turned else (heads, rows)
+    o = torch.empty(batch, *outer, v.shape[-1], dtype=q.dtype, device=q.device)
+    size = o.numel() * o.element_size()
+    if o.device.type == "cpu" and size >= FRESH:
+        wish_huge_pages(o.data_ptr(), size)
+    return o.transpose(1, 2) if turned else o
 
 
 def _device(device):

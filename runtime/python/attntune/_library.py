@@ -3,7 +3,6 @@
 import ctypes
 import ctypes.util
 import functools
-import mmap
 import os
 import pathlib
 import threading
@@ -70,29 +69,6 @@ def context():
             check(None, library().attn_open(None, ctypes.byref(opened)))
             _context = opened
     return _context
-
-
-_space = threading.local()
-_HUGE_PAGE = 2 << 20
-
-
-def workspace(size):
-    """Address of `size` bytes for a call on the CPU.
-
-    Each thread keeps its largest one until it ends: memory from the system costs a page fault for
-    each page, in each call, which can take as long as the kernel does.
-    """
-    kept = getattr(_space, "memory", None)
-    if kept is None or len(kept) < size:
-        kept = mmap.mmap(-1, max(1, -(-size // _HUGE_PAGE)) * _HUGE_PAGE,
-                         flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
-        try:
-            kept.madvise(mmap.MADV_HUGEPAGE)
-        except OSError:  # a system without huge pages
-            pass
-        _space.memory = kept
-        _space.address = ctypes.addressof(ctypes.c_char.from_buffer(kept))
-    return _space.address
 
 
 def check(ctx, status):
