@@ -2,13 +2,14 @@
  *
  * Its "compiler" looks in the rendered source for one line such as
  *
- *     // FAKE cost_ns=12345 ns_per_mflop=20 noise=0.01 hungry=0.2 outcome=ok
+ *     // FAKE cost_ns=12345 ns_per_mflop=20 noise=0.01 hungry=0.2 slow=1 outcome=ok
  *
  * (every word is optional). Kernels compute real attention, with the library's plain kernel, so
  * that verification is real; `time` waits for nothing and returns cost_ns + ns_per_mflop x MFLOP a
  * call, with a relative noise of that standard deviation which follows from key, problem and count
  * of samples. A hungry kernel brings the device to its power limit, and after 0.1 s of nothing else
- * it takes so much longer (0.2: 1.2 times). The outcome is one of the table below. */
+ * it takes so much longer (0.2: 1.2 times). Timing a slow one takes cost_ns a call in truth. The
+ * outcome is one of the table below. */
 #include <math.h>
 #include <signal.h>
 #include <stdio.h>
@@ -58,7 +59,7 @@ static const char *const outcome_names[] = {
 typedef struct fake_code {
     char key[ATTN_HASH_TEXT];
     fake_outcome outcome;
-    double cost_ns, ns_per_mflop, noise, hungry;
+    double cost_ns, ns_per_mflop, noise, hungry, slow;
 } fake_code;
 
 struct attn_backend_device {
@@ -143,6 +144,8 @@ static bool read_word(const char *word, fake_code *code) {
         code->noise = value;
     else if (strcmp(name, "hungry") == 0)
         code->hungry = value;
+    else if (strcmp(name, "slow") == 0)
+        code->slow = value;
     else if (strcmp(name, "outcome") != 0)
         return false;
     for (int i = 0; strcmp(name, "outcome") == 0 && i < FAKE_OUTCOMES; i++)
@@ -234,15 +237,19 @@ static int32_t fake_workers(const attn_backend_device *device) {
     return 0;
 }
 
+static void sleep_ns(long ns) { /* less than a second */
+    const struct timespec moment = {0, ns};
+    nanosleep(&moment, NULL);
+}
+
 /* 1.6 GB/s, at most 8 GB, so that a tuner which does not notice harms nobody else. */
 static void take_memory(void) {
     enum { STEP = 32 << 20, STEPS = 256 };
-    const struct timespec moment = {0, 20000000};
     for (int i = 0; i < STEPS; i++) {
         volatile char *part = malloc(STEP);
         for (size_t at = 0; part && at < STEP; at += 4096)
             part[at] = 1;
-        nanosleep(&moment, NULL);
+        sleep_ns(20000000);
     }
     never_end();
 }
@@ -362,6 +369,8 @@ static attn_status fake_time(attn_kernel *kernel, const attn_call *calls, int32_
     double noise = fmax(-0.5, code->noise * normal(seed, kernel->samples++));
     *ns = launches * (code->cost_ns + code->ns_per_mflop * mflop) * (1 + noise);
     *ns *= hunger(kernel, *ns);
+    if (code->slow > 0)
+        sleep_ns(launches * (long)code->cost_ns);
     return ATTN_OK;
 }
 

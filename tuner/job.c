@@ -11,6 +11,7 @@
 static const int64_t SECOND = 1000000000;
 static const double GRACE_S = 1.5;      /* a step may take longer than the budget by that */
 static const double FINALS_SHARE = 0.5; /* of a problem's time, at most */
+static const double PROOF_MORE = 1.5;   /* that one proof takes more than the mean of them */
 static const int64_t PROGRESS_NS = 100000000;
 static const double SHARES[ATTN_SHARES] = {1.01, 1.03, 1.05};
 enum { LOOK_MS = 40, LATE_MS = 200, WORKERS_MAX = 129 };
@@ -137,7 +138,7 @@ static attn_candidate *on_way(const attn_job *job, size_t n) {
  * lasts, the oldest one goes on, and the others are put off until it has failed. */
 static attn_status cut_short(attn_job *job, attn_error *err) {
     bool patient = attn_job_is_patient(job);
-    bool late = !patient && attn_now_ns() > later(job->search_end_ns, job->longest_s);
+    bool late = !patient && attn_now_ns() > later(job->search_end_ns, PROOF_MORE * job->proof_s);
     bool goes_on = patient;
     for (size_t n = job->on_way_count; n-- > 0; goes_on = false) {
         attn_candidate *c = on_way(job, n);
@@ -172,13 +173,14 @@ static void rest(attn_job *job, int milliseconds) {
     attn_worker_wait(workers, count, job->options->stop_fd, milliseconds);
 }
 
-/* Sets when the search has to end, so that a proof or a race that has begun, and the finals, fit
- * into the time. */
+/* Sets when the search has to end, so that a proof that has begun, the race after it, and the
+ * finals fit into the time. */
 static void plan_finals(attn_job *job) {
-    double all = (double)(job->time.end_ns - job->begin_ns);
-    double finals = (attn_job_final_seconds(job) + job->longest_s) * 1e9;
+    double all_s = (double)(job->time.end_ns - job->begin_ns) * 1e-9;
+    double finals_s = fmin(attn_job_final_seconds(job), FINALS_SHARE * all_s);
+    double begun_s = PROOF_MORE * job->proof_s + job->race_s;
     if (job->time.end_ns != INT64_MAX)
-        job->search_end_ns = job->time.end_ns - (int64_t)fmin(finals, FINALS_SHARE * all);
+        job->search_end_ns = later(job->time.end_ns, -(finals_s + begun_s));
 }
 
 /* One turn: looks after compilers and device, and feeds them. */

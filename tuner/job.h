@@ -132,7 +132,7 @@ typedef struct attn_job {
     attn_candidate *asked[ATTN_FINALISTS + ATTN_SEARCH_FAMILIES];
     size_t asked_count; /* whom the worker's present request is about; 0: nobody */
     int64_t asked_ns;   /* when */
-    double longest_s;   /* that a proof or a race has taken, fading */
+    double race_s;      /* that a race has taken, the longest, fading */
     double proof_s;     /* mean of what a proof takes, the latest ones weighing most */
     bool worn;          /* the worker has run a variant before */
     int32_t losses;     /* of workers in a row, with no variant to blame */

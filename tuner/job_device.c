@@ -66,8 +66,9 @@ static uint32_t free_slot(const attn_job *job) {
 
 static void note_duration(attn_job *job, bool proof) {
     double seconds = (double)(attn_now_ns() - job->asked_ns) * 1e-9;
-    job->longest_s = fmax(seconds, 0.6 * job->longest_s);
-    if (proof)
+    if (!proof)
+        job->race_s = fmax(seconds, 0.6 * job->race_s);
+    else
         job->proof_s = job->proof_s > 0 ? 0.7 * job->proof_s + 0.3 * seconds : seconds;
 }
 

@@ -18,6 +18,7 @@ static const double BAND_GOOD = 0.005;   /* narrow enough: no more rounds */
 static const double NORMAL_MAD = 1.4826; /* standard deviation of a normal / its median deviation */
 static const double MEDIAN_95 = 2.46; /* half-width of a median's 95 % interval, in sd / sqrt n */
 static const double ROUND_NS = 3e6;   /* least time of a sample and its canary */
+static const double BEGIN_S = 0.3;    /* that finals take whoever is in them */
 enum { ROUNDS_MAX = 3 * ATTN_ROUNDS, HOLD_SHARE = 4 /* of the problem's time, at most 1 / this */ };
 
 /*-*** Choosing finalists ****************************************/
@@ -48,16 +49,28 @@ static bool can_hold(const attn_job *job, size_t kernels) {
            attn_now_ns() + (int64_t)(seconds * 1e9) < job->time.end_ns;
 }
 
-/* A finalist is proved like any other, and then repeated; where this falls short the finals are cut
+/* A finalist is repeated, and then takes part in rounds; where this falls short the finals are cut
  * and nothing is decided, so it errs to the long side. */
-double attn_job_final_seconds(const attn_job *job) {
+static double finalist_seconds(const attn_job *job) {
     double sample = fmax(ROUND_NS, job->best_ns * 1.1); /* NaN counts as none */
     double launches = (ATTN_ROUNDS + 2) * sample + 3 * ATTN_REPEATS * fmax(0, job->best_ns);
+    return 1.5 * job->proof_s + launches * 1e-9;
+}
+
+double attn_job_final_seconds(const attn_job *job) {
     size_t finalists = 1; /* the default */
     for (size_t i = 0; i < job->passed_count && finalists <= ATTN_FINALISTS; i++)
         finalists += job->passed[i].ns <= KEEP * job->best_ns;
     double held = can_hold(job, finalists) ? ATTN_HOLD_PASSES * ATTN_HOLD_S : 0;
-    return 0.3 + (double)finalists * (1.5 * job->proof_s + launches * 1e-9 + held);
+    return BEGIN_S + (double)finalists * (finalist_seconds(job) + held);
+}
+
+/* Finalists that there is time for, beside the default; one at least, whatever the time. */
+static size_t affordable(const attn_job *job) {
+    if (job->time.end_ns == INT64_MAX)
+        return ATTN_FINALISTS;
+    double left = (double)(job->time.end_ns - attn_now_ns()) * 1e-9 - BEGIN_S;
+    return (size_t)fmin(ATTN_FINALISTS, fmax(1, left / finalist_seconds(job) - 1));
 }
 
 static attn_status add_finalist(attn_job *job, size_t index, attn_error *err) {
@@ -80,7 +93,8 @@ attn_status attn_job_begin_finals(attn_job *job, attn_error *err) {
     qsort(job->passed, job->passed_count, sizeof *job->passed, compare_passed);
     job->finals = true;
     bool family[ATTN_SEARCH_FAMILIES] = {false};
-    for (size_t i = 0; i < job->passed_count && i < ATTN_FINALISTS; i++) {
+    size_t most = affordable(job);
+    for (size_t i = 0; i < job->passed_count && i < most; i++) {
         if (job->passed[i].ns > KEEP * job->best_ns)
             break;
         family[job->space.point[job->passed[i].point].family] = true;
