@@ -162,7 +162,7 @@ return family {
       c.BLOCK_N = d <= 192 and 96 or 64
       if masked and many and d > 192 then
         by_length {
-          { 512, { SECTION = 32 } },
+          { 512, { PINGPONG = false, SECTION = 32 } },
           { 2048, { SCHEDULE = "static", SECTION = 4 } },
           { math.huge, { SCHEDULE = "static", PINGPONG = false, HALF = true } },
         }
