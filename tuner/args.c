@@ -55,7 +55,8 @@ static const option options[] = {
      "cpu, cuda:N, or all (the default): see `attntune devices`"},
     {"budget", "TIME", DURATION, AT(budget_s), NULL,
      "wall time of the whole run: 60s, 5m, 1h\n"
-     "(default: tune takes 20s a problem, 6s with --quick; verify goes on to the end)"},
+     "(default: tune takes 20s a problem, 6s with --quick;\n"
+     "verify goes on to the end)"},
     {"quick", NULL, FLAG, AT(quick), NULL, "fewer default problems, and less time for each"},
     {"search", "NAME", WORD, AT(search), &searches, "how variants are chosen (default climb):"},
     {"seed", "N", SEED, AT(seed), NULL, "of everything random (default 0)"},
